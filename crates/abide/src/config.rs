@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use abide_daemon::models::ECHO;
 use abide_effects::Model;
-use abide_effects::model::providers::Place;
+use abide_effects::model::providers::AddressSource;
 use abide_effects::process::Bounds;
 use abide_kernel::config::AgentLimits;
 use anyhow::anyhow;
@@ -138,7 +138,7 @@ impl Settings {
     /// Where no model is set but a key is, a model of that provider's.
     fn with_usual_model(mut self) -> Settings {
         if self.model.origin == Origin::Default
-            && let Some(usual) = self.providers.usual()
+            && let Some(usual) = self.providers.implied_model()
         {
             self.model = Setting { value: usual.model, origin: Origin::Key(usual.variable) };
         }
@@ -181,7 +181,8 @@ impl Settings {
             }
             Origin::Default => {
                 let note = format!("no model is set: agents answer with what they are told ({model})");
-                let ollama = self.providers.get("ollama").is_some_and(|known| known.place != Place::Usual);
+                let ollama =
+                    self.providers.get("ollama").is_some_and(|known| known.address_source != AddressSource::Usual);
                 let more = "; Ollama is set up, so `abide config set model ollama/MODEL` names one of its models";
                 Some(if ollama { note + more } else { note })
             }
@@ -207,12 +208,12 @@ impl Settings {
 
     /// What somebody said of providers and models: the file, where the environment does not outrank it.
     fn said_entries(&self) -> impl Iterator<Item = (Entry, Setting<Value>)> {
-        let moved = self.providers.iter().filter_map(|known| match known.place {
-            Place::Environment(name) => {
+        let moved = self.providers.iter().filter_map(|known| match known.address_source {
+            AddressSource::Environment(name) => {
                 let value = Value::Text(Some(known.provider.base_url.clone()));
                 Some((base_url_of(&known.provider.name)?, Setting { value, origin: Origin::Environment(name) }))
             }
-            Place::Usual | Place::Settings | Place::Nowhere => None,
+            AddressSource::Usual | AddressSource::Settings | AddressSource::Nowhere => None,
         });
         let moved: Vec<_> = moved.collect();
         let outranked = |entry: &Entry| moved.iter().any(|(other, _)| other == entry);

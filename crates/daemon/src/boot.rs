@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use abide_effects::hands::{Left, Reconciled, Setup, recorded};
+use abide_effects::executor::{ExecutorOptions, LeftWorktrees, ReconciledWorktree, recorded_folders};
 use abide_effects::process::Bounds;
-use abide_effects::{Hands, programs};
+use abide_effects::{Executor, programs};
 use abide_engine::{Clock, Deltas, Host};
 use abide_kernel::config::{Choice, Config, ConfigChange, DefaultModels, Identity};
 use abide_kernel::credentials::Credentials;
@@ -39,7 +39,7 @@ pub const FIRST_AGENT: &str = "main";
 /// A home whose agents run, before anybody outside can reach it.
 pub(crate) struct Booted {
     pub host: Host,
-    pub hands: Hands,
+    pub executor: Executor,
     pub hooks: Arc<Hooks>,
     pub policy: Arc<PolicyFile>,
     pub access: Access,
@@ -89,12 +89,12 @@ pub(crate) async fn boot(home: &Path, ledger: Ledger, token: &str, options: &Opt
 
     // Before any agent is read: it would take what still runs for what it may start.
     let began = Instant::now();
-    let hands = start_hands(home, options).action(|| format!("can't prepare {} for commands", home.display()))?;
+    let executor = start_executor(home, options).action(|| format!("can't prepare {} for commands", home.display()))?;
     sweeps.record("processes", began);
 
     // Before any agent makes another worktree.
     let began = Instant::now();
-    let left_worktrees = hands.left_worktrees().await;
+    let left_worktrees = executor.find_left_worktrees().await;
     sweeps.record("list_worktrees", began);
 
     let began = Instant::now();
@@ -112,14 +112,14 @@ pub(crate) async fn boot(home: &Path, ledger: Ledger, token: &str, options: &Opt
     let holds = KeyHolds::new(!ledger.wakes_because(HELD).action(read_ledger)?.is_empty());
 
     let began = Instant::now();
-    let performer = perform::perform(&ledger, &hands, &hooks, &policy, followed, &deltas, &holds);
+    let performer = perform::perform(&ledger, &executor, &hooks, &policy, followed, &deltas, &holds);
     let host = Host::start_with(ledger.clone(), performer, Clock::System, options.host);
     let host = host.action(|| "can't start the agents of the home".to_owned())?;
     sweeps.record("host", began);
 
     let began = Instant::now();
     let mut chosen = options.notify.clone();
-    chosen.hidden.secrets = Some(hands.secrets().clone());
+    chosen.hidden.secrets = Some(executor.secrets().clone());
     let notifier = notify::start(home, &host, chosen, since)?;
     sweeps.record("notifications", began);
 
@@ -128,12 +128,12 @@ pub(crate) async fn boot(home: &Path, ledger: Ledger, token: &str, options: &Opt
     // After the host: the records of an agent say which worktrees are its own.
     let began = Instant::now();
     for left in left_worktrees {
-        reconcile(&host, &hands, left).await;
+        reconcile(&host, &executor, left).await;
     }
     sweeps.record("worktrees", began);
 
-    first_agent(&host, &hands, options, is_new).await?;
-    Ok(Booted { host, hands, hooks, policy, access, deltas, holds, is_new, sweeps, notifier, rebuild })
+    first_agent(&host, &executor, options, is_new).await?;
+    Ok(Booted { host, executor, hooks, policy, access, deltas, holds, is_new, sweeps, notifier, rebuild })
 }
 
 fn read_ledger() -> String {
@@ -153,7 +153,7 @@ pub fn count_agent_folders(home: &Path, ledger: &Ledger) -> Result<(), StartErro
 }
 
 /// Whatever an earlier daemon of this home left running has ended when this returns.
-fn start_hands(home: &Path, options: &Options) -> std::io::Result<Hands> {
+fn start_executor(home: &Path, options: &Options) -> std::io::Result<Executor> {
     let moment = || (Clock::System.now(), Clock::System.entropy());
     // The running program, also when another has taken its place on disk.
     let program = Path::new("/proc/self/exe").to_path_buf();
@@ -163,20 +163,20 @@ fn start_hands(home: &Path, options: &Options) -> std::io::Result<Hands> {
     let is_hidden = |name: &String| options.hidden_variables.contains(name);
     let environment = std::env::vars_os().filter_map(text).filter(|(name, _)| !is_hidden(name)).collect();
     let home = home.to_path_buf();
-    let hands = Hands::new(Setup { program, home, sandbox, bounds, environment, moment })?;
-    let found = hands.sandbox();
+    let executor = Executor::new(ExecutorOptions { program, home, sandbox, bounds, environment, moment })?;
+    let found = executor.sandbox();
     let mechanism = found.mechanism().as_str();
     match found.problems() {
         [] => tracing::debug!(mechanism, "commands are confined"),
         problems => tracing::warn!(mechanism, ?problems, "the sandbox is not all it could be"),
     }
-    Ok(hands)
+    Ok(executor)
 }
 
 /// Saves and removes worktrees that were made at the moment of a crash, and warns of those that are gone.
-async fn reconcile(host: &Host, hands: &Hands, left: Left) {
+async fn reconcile(host: &Host, executor: &Executor, left: LeftWorktrees) {
     let agent = left.agent.clone();
-    let known = match host.look(&agent, |state, _| recorded(state)).await {
+    let known = match host.look(&agent, |state, _| recorded_folders(state)).await {
         Ok(known) => known.unwrap_or_default(),
         Err(error) => {
             // Nobody knows which of them are its own.
@@ -184,18 +184,18 @@ async fn reconcile(host: &Host, hands: &Hands, left: Left) {
             return;
         }
     };
-    for reconciled in hands.reconcile(left, known).await {
+    for reconciled in executor.reconcile_worktrees(left, known).await {
         match reconciled {
-            Reconciled::Cleared { folder, removed } => {
+            ReconciledWorktree::Cleared { folder, removed } => {
                 let (folder, patch) = (folder.display(), removed.patch.map(|patch| patch.display().to_string()));
                 let (branches, evidence) = (removed.branches_kept, removed.evidence);
                 tracing::info!(%agent, %folder, patch, ?branches, ?evidence, "removed a worktree that was not recorded");
             }
-            Reconciled::Kept { folder, why } => {
+            ReconciledWorktree::Kept { folder, why } => {
                 let (folder, why, hint) = (folder.display(), why.message, why.hint);
                 tracing::warn!(%agent, %folder, why, hint, "kept a worktree that was not recorded");
             }
-            Reconciled::Missing { folder } => {
+            ReconciledWorktree::Missing { folder } => {
                 tracing::warn!(%agent, folder = %folder.display(), "a worktree's folder is gone");
             }
         }
@@ -204,11 +204,11 @@ async fn reconcile(host: &Host, hands: &Hands, left: Left) {
 
 /// A new home gets its first agent. Another home starts also if its default model can't be used: its agents may have
 /// others, and this one may be mended.
-async fn first_agent(host: &Host, hands: &Hands, options: &Options, is_new: bool) -> Result<(), StartError> {
+async fn first_agent(host: &Host, executor: &Executor, options: &Options, is_new: bool) -> Result<(), StartError> {
     let model = &options.models.default.name;
     match options.models.check(model) {
         Ok(()) if is_new => {
-            create_first_agent(host, options.models.defaults(), first_credentials(hands, options)).await
+            create_first_agent(host, options.models.defaults(), first_credentials(executor, options)).await
         }
         Ok(()) => Ok(()),
         Err(problem) if is_new => Err(StartError::Setting(format!("{}: {problem}", options.model_origin))),
@@ -220,8 +220,8 @@ async fn first_agent(host: &Host, hands: &Hands, options: &Options, is_new: bool
 }
 
 /// The credentials of the settings, or none if they can't be given yet: a secret may be set once the daemon is up.
-fn first_credentials(hands: &Hands, options: &Options) -> Credentials {
-    match hands.check_credentials(&options.credentials) {
+fn first_credentials(executor: &Executor, options: &Options) -> Credentials {
+    match executor.check_credentials(&options.credentials) {
         Ok(()) => options.credentials.clone(),
         Err(misfit) => {
             let problem = misfit.refusal.message;

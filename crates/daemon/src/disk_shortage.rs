@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use abide_effects::Hands;
+use abide_effects::Executor;
 use abide_engine::{Clock, Host};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
@@ -16,17 +16,17 @@ const HOLD_MS: u64 = 60_000;
 const AGAIN: Duration = Duration::from_secs(30);
 
 /// Until it is dropped.
-pub async fn report(host: Host, hands: Hands) {
-    let mut changes = hands.shortage_changes();
+pub async fn report(host: Host, executor: Executor) {
+    let mut changes = executor.shortage_changes();
     let mut told: HashSet<AgentId> = HashSet::new();
     let mut logged: HashSet<PathBuf> = HashSet::new();
     loop {
-        let unattributed = hands.unattributed_shortages();
+        let unattributed = executor.unattributed_shortages();
         for (_, short) in unattributed.iter().filter(|(folder, _)| !logged.contains(folder)) {
             tracing::warn!("{short}; no command took much of it, so none is ended: make room on this disk");
         }
         logged = unattributed.into_iter().map(|(folder, _)| folder).collect();
-        let short = hands.shortages();
+        let short = executor.shortages();
         for agent in told.iter().filter(|agent| !short.contains_key(*agent)) {
             ask(&host, agent, Input::DiskHasRoom).await;
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use abide_effects::model::ProviderFailure;
-use abide_effects::model::cards::usd;
+use abide_effects::model::cards::format_usd;
 use abide_engine::fold::decode;
 use abide_kernel::AgentState;
 use abide_kernel::Fact;
@@ -112,7 +112,7 @@ impl Shared {
 
     /// The words by which a process knows that an earlier one told the operator of this limit.
     fn reached(&self) -> String {
-        format!("the home's limit of ${} a day is reached", usd(self.limit_micro_usd))
+        format!("the home's limit of ${} a day is reached", format_usd(self.limit_micro_usd))
     }
 
     fn count(&self, agent: &AgentId, at: Time, fact: &Fact) {

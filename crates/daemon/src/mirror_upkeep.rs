@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use abide_effects::Hands;
-use abide_effects::workspace::Tidied;
+use abide_effects::Executor;
+use abide_effects::workspace::UpkeepReport;
 
 const AGAIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// Until it is dropped.
-pub async fn tidy(hands: Hands) {
+pub async fn tidy(executor: Executor) {
     loop {
-        let Tidied { repacked, removed, failed } = hands.tidy_mirrors().await;
+        let UpkeepReport { repacked, removed, failed } = executor.tidy_mirrors().await;
         for mirror in repacked {
             tracing::debug!(mirror = %mirror.display(), "put the packs of a mirror together");
         }

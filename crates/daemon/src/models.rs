@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use abide_api::types::{
     DefaultModel, KeyState, ModelError, ModelItem, ModelList, ModelPrices, ModelTested, ProviderItem, UsageView,
 };
-use abide_effects::model::providers::{Known, prices_date};
+use abide_effects::model::providers::{KnownProvider, prices_date};
 use abide_effects::model::remote::{Card, Remote};
 use abide_effects::model::{Model, PastResults, ProviderFailure, Providers};
 use abide_effects::tools::ToolSet;
@@ -93,7 +93,7 @@ impl Models {
 
     /// Every model that is known by name here, with the agents that think with it.
     pub fn list(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
-        let mut names = self.providers.listed();
+        let mut names = self.providers.list_models();
         names.push(ECHO.to_owned());
         let others = [&self.default.name].into_iter().chain(&self.default.fallback).chain(used.keys());
         for name in others {
@@ -114,7 +114,7 @@ impl Models {
             let name = known.provider.name.clone();
             // Whichever model: it is its provider that is asked.
             if let Ok(Model::Remote(remote)) = self.providers.model(&format!("{name}/any")) {
-                asked.spawn(async move { (name, remote.catalogue().await) });
+                asked.spawn(async move { (name, remote.list_models().await) });
             }
         }
         let said: BTreeMap<_, _> = asked.join_all().await.into_iter().collect();
@@ -147,7 +147,7 @@ impl Models {
             Ok(Model::Remote(remote)) => Some(remote.card),
             Ok(Model::Echo | Model::Script { .. }) | Err(_) => None,
         };
-        let date = (!self.providers.is_said(&name)).then(|| prices_date().to_owned());
+        let date = (!self.providers.is_configured(&name)).then(|| prices_date().to_owned());
         let prices = card.and_then(|card| card.prices).map(|prices| ModelPrices {
             input_usd: dollars(prices.input),
             output_usd: dollars(prices.output),
@@ -229,7 +229,7 @@ pub fn room_enough(remote: &Remote) -> Result<(), String> {
     ))
 }
 
-fn provider(known: &Known) -> ProviderItem {
+fn provider(known: &KnownProvider) -> ProviderItem {
     let provider = &known.provider;
     let key = match (&provider.key, &provider.key_env) {
         (Some(_), _) => KeyState::Set,
@@ -267,7 +267,7 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
                 role: Role::Orchestrator,
                 author: Box::default(),
             };
-            model.call(&call, &ToolSet::none(), &ExecId::new("exec_test"), 1, &NoPast).await
+            model.call(&call, &ToolSet::empty(), &ExecId::new("exec_test"), 1, &NoPast).await
         }
     }
 }
@@ -280,7 +280,7 @@ async fn ask(remote: &Remote) -> Result<Reply, ProviderFailure> {
     let bounded = Remote { card: Card { max_output_tokens, ..remote.card }, ..remote.clone() };
     let items = vec![Item::User { parts: vec![Part::Text(HELLO.to_owned())] }];
     let prompt = Prompt { system: "Somebody sees whether you can be reached.".to_owned(), items, stable: 0 };
-    bounded.call(&prompt, &ToolSet::none(), &ExecId::new("exec_test"), 1, &mut |_| ()).await
+    bounded.call(&prompt, &ToolSet::empty(), &ExecId::new("exec_test"), 1, &mut |_| ()).await
 }
 
 /// Nothing happened before a test.

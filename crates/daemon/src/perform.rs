@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use abide_effects::Hands;
+use abide_effects::Executor;
 use abide_effects::model::providers::Providers;
 use abide_effects::tools::{refuse_unoffered_model, take_secret};
 use abide_effects::transient;
@@ -33,7 +33,7 @@ type Job<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 /// Models and hands.
 #[derive(Debug)]
 struct EffectPerformer {
-    hands: Hands,
+    executor: Executor,
     prompt_loop: PromptLoop,
     holds: KeyHolds,
     policy: Arc<PolicyFile>,
@@ -52,11 +52,11 @@ impl Perform for EffectPerformer {
                 let (prompt_loop, hooks, policy) =
                     (self.prompt_loop.clone(), Arc::clone(&self.hooks), Arc::clone(&self.policy));
                 let (agent, author) = (agent.clone(), call.author.clone());
-                let secrets = self.hands.secrets().clone();
-                let workspace = self.hands.workspace_of(&agent, &author.place);
+                let secrets = self.executor.secrets().clone();
+                let workspace = self.executor.workspace_of(&agent, &author.place);
                 let offered = self.offered_models(&author.models);
                 Some(Box::pin(async move {
-                    let mut said = secrets.mask().inputs(prompt_loop.think(&agent, &exec_id, round, *call).await);
+                    let mut said = secrets.mask().mask_inputs(prompt_loop.think(&agent, &exec_id, round, *call).await);
                     for input in &mut said {
                         if let Input::FinishRound { reply, .. } = input {
                             address_triggers(&hooks, &agent, reply).await;
@@ -71,7 +71,7 @@ impl Perform for EffectPerformer {
             }
             Effect::RunTool { ref call_id, .. } => {
                 let policy = self.policy.of_call(agent, call_id);
-                self.hands.perform_under(policy, agent, effect)
+                self.executor.perform_under(policy, agent, effect)
             }
             Effect::StartTask { .. }
             | Effect::AwaitTask { .. }
@@ -79,7 +79,7 @@ impl Perform for EffectPerformer {
             | Effect::CloseTask { .. }
             | Effect::RunCheck { .. }
             | Effect::ReleaseWorkspace { .. }
-            | Effect::RemoveWorktree { .. } => self.hands.perform(agent, effect),
+            | Effect::RemoveWorktree { .. } => self.executor.perform(agent, effect),
             Effect::ForgetSecret { trigger_id } => {
                 self.hooks.forget_secret(agent, &trigger_id);
                 None
@@ -96,7 +96,7 @@ impl Perform for EffectPerformer {
 
     fn recorded(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
         if facts.iter().any(|(_, _, fact)| matches!(fact, Fact::AgentArchived(_))) {
-            self.hands.forget(agent);
+            self.executor.forget_agent(agent);
         }
         self.prompt_loop.recorded(agent, facts);
     }
@@ -106,7 +106,7 @@ impl Perform for EffectPerformer {
             models: Some(self.models.clone()),
             limits: Some(self.limits),
             holds_turns: self.holds.holds(agent),
-            ..self.hands.remains(agent)
+            ..self.executor.collect_leftovers(agent)
         }
     }
 
@@ -115,21 +115,21 @@ impl Perform for EffectPerformer {
     }
 
     fn rests(&self, agent: &AgentId) {
-        self.hands.rests(agent);
+        self.executor.release_at_rest(agent);
         self.prompt_loop.rests(agent);
         self.policy.rests(agent);
     }
 
     fn with_world(&self, agent: &AgentId, mut summary: AgentSummary) -> Job<AgentSummary> {
-        let (hands, providers, agent) = (self.hands.clone(), Arc::clone(&self.providers), agent.clone());
+        let (executor, providers, agent) = (self.executor.clone(), Arc::clone(&self.providers), agent.clone());
         Box::pin(async move {
             let held_by = match &summary.execution.cwd {
-                Some(folder) => hands.folder_holder(&agent, Path::new(folder)).await,
+                Some(folder) => executor.folder_holder(&agent, Path::new(folder)).await,
                 None => None,
             };
             summary.surround(Surrounding {
-                sandbox: sandbox_view(&hands, summary.execution.network),
-                disk_bytes: hands.disk_use(&agent).await,
+                sandbox: sandbox_view(&executor, summary.execution.network),
+                disk_bytes: executor.measure_disk_use(&agent).await,
                 held_by: held_by.map(|holder| holder.view()),
                 priced: providers.model(&summary.model.name).map_or(true, |model| model.check_price().is_ok()),
             });
@@ -138,8 +138,8 @@ impl Perform for EffectPerformer {
     }
 
     fn worktree(&self, agent: &AgentId, folder: String) -> Job<Result<WorkspaceAttached, Refusal>> {
-        let (hands, agent) = (self.hands.clone(), agent.clone());
-        Box::pin(async move { hands.worktree_for_child(&agent, folder).await })
+        let (executor, agent) = (self.executor.clone(), agent.clone());
+        Box::pin(async move { executor.worktree_for_child(&agent, folder).await })
     }
 }
 
@@ -204,7 +204,7 @@ pub struct FollowedSettings<'a> {
 /// Handed to the engine.
 pub fn perform(
     ledger: &Ledger,
-    hands: &Hands,
+    executor: &Executor,
     hooks: &Arc<Hooks>,
     policy: &Arc<PolicyFile>,
     followed: FollowedSettings<'_>,
@@ -212,12 +212,12 @@ pub fn perform(
     holds: &KeyHolds,
 ) -> Arc<dyn Perform> {
     let FollowedSettings { models, limits, budget } = followed;
-    let (ledger, hands, hooks) = (ledger.clone(), hands.clone(), Arc::clone(hooks));
+    let (ledger, executor, hooks) = (ledger.clone(), executor.clone(), Arc::clone(hooks));
     let (providers, deltas, holds) = (Arc::clone(&models.providers), deltas.clone(), holds.clone());
     let policy = Arc::clone(policy);
     let prompt_loop = PromptLoop::new(
         ledger,
-        hands.clone(),
+        executor.clone(),
         Arc::clone(&policy),
         Arc::clone(&providers),
         deltas,
@@ -226,5 +226,5 @@ pub fn perform(
     );
     let named_models = models.providers.named().map(str::to_owned).collect();
     let models = models.defaults();
-    Arc::new(EffectPerformer { hands, prompt_loop, holds, hooks, policy, providers, models, limits, named_models })
+    Arc::new(EffectPerformer { executor, prompt_loop, holds, hooks, policy, providers, models, limits, named_models })
 }

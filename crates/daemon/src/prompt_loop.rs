@@ -9,7 +9,7 @@ use std::mem;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-use abide_effects::Hands;
+use abide_effects::Executor;
 use abide_effects::model::remote::{Remote, UsageSoFar};
 use abide_effects::model::{Model, ProviderFailure, Providers};
 use abide_effects::tools::ToolSet;
@@ -46,7 +46,7 @@ pub static ALWAYS_SHOWN_TOKENS: LazyLock<u64> = LazyLock::new(|| ToolSet::every(
 #[derive(Debug, Clone)]
 pub struct PromptLoop {
     ledger: Ledger,
-    hands: Hands,
+    executor: Executor,
     policy: Arc<PolicyFile>,
     providers: Arc<Providers>,
     deltas: Deltas,
@@ -76,7 +76,7 @@ struct RoundRequest<'a> {
 impl PromptLoop {
     pub fn new(
         ledger: Ledger,
-        hands: Hands,
+        executor: Executor,
         policy: Arc<PolicyFile>,
         providers: Arc<Providers>,
         deltas: Deltas,
@@ -85,7 +85,7 @@ impl PromptLoop {
     ) -> PromptLoop {
         PromptLoop {
             ledger,
-            hands,
+            executor,
             policy,
             providers,
             deltas,
@@ -105,7 +105,7 @@ impl PromptLoop {
             RoundOutcome::Reply(reply) => {
                 let elapsed_ms = u64::try_from(began.elapsed().as_millis()).ok();
                 let tree = match call.place {
-                    Some(place) => self.hands.tree(*place).await,
+                    Some(place) => self.executor.tree_hash(*place).await,
                     None => None,
                 };
                 Input::FinishRound { exec_id, round, reply: Reply { elapsed_ms, tree, ..*reply } }
@@ -232,7 +232,7 @@ impl PromptLoop {
     /// What the disk knows, in one go; without another thread where there is nothing to read.
     async fn look(&self, agent: &AgentId, situation: &Situation) -> Result<(History, Surroundings), ProviderFailure> {
         let (after, through) = (situation.summary.as_ref().map_or(0, |summary| summary.through), situation.seq);
-        if self.hands.nothing_around(agent, &situation.place)
+        if self.executor.has_no_surroundings(agent, &situation.place)
             && let Some(history) = self.histories.at_hand(&self.ledger, agent, after, through)
         {
             return Ok((history, Surroundings::default()));
@@ -240,7 +240,7 @@ impl PromptLoop {
         let (mind, agent, place) = (self.clone(), agent.clone(), situation.place.clone());
         let read = move || {
             let history = mind.histories.read(&mind.ledger, &agent, after, through)?;
-            let found = mind.hands.look_around(&agent, &place, &mind.policy.current());
+            let found = mind.executor.read_surroundings_blocking(&agent, &place, &mind.policy.current());
             let guides = found.guides.into_iter().map(|guide| Guide { path: guide.path, text: guide.text });
             let skills = found.skills.into_iter();
             let skills = skills.map(|skill| SkillCard { name: skill.name, description: skill.description });
@@ -369,7 +369,7 @@ impl RoundRequest<'_> {
         older: &Older,
     ) -> Result<(String, Usage), ProviderFailure> {
         let prompt = summary_request(before, turns, older, self.budget_tokens);
-        let reply = self.model.call(&prompt, &ToolSet::none(), self.exec_id, self.round, &mut |_| {}).await?;
+        let reply = self.model.call(&prompt, &ToolSet::empty(), self.exec_id, self.round, &mut |_| {}).await?;
         match reply.text.trim() {
             "" => Err(ProviderFailure::invalid("the summary is empty")),
             text => Ok((clip(text, SUMMARY_BYTES).to_owned(), reply.usage)),

@@ -95,18 +95,18 @@ async fn serve(
     // instead, as it does on a full disk.
     let _file_too_large = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).action(no_handler)?;
 
-    let Booted { host, hands, hooks, policy, access, deltas, holds, is_new, sweeps, notifier, rebuild } =
+    let Booted { host, executor, hooks, policy, access, deltas, holds, is_new, sweeps, notifier, rebuild } =
         boot::boot(home, ledger, token, options).await?;
     tracing::debug!(?sweeps, "booted");
     let upkeep = [
-        tokio::spawn(disk_shortage::report(host.clone(), hands.clone())),
+        tokio::spawn(disk_shortage::report(host.clone(), executor.clone())),
         tokio::spawn(memory::give_back()),
-        tokio::spawn(mirror_upkeep::tidy(hands.clone())),
+        tokio::spawn(mirror_upkeep::tidy(executor.clone())),
         tokio::spawn(key_holds::release(host.clone(), holds.clone())),
     ];
 
     let (checked, priced) = (Arc::clone(&options.models), Arc::clone(&options.models));
-    let roots = WorkspaceRoots::new(&options.workspace_roots, hands.person());
+    let roots = WorkspaceRoots::new(&options.workspace_roots, executor.person());
     let models = Arc::clone(&options.models);
     let app_options = abide_server::Options {
         limits,
@@ -115,7 +115,7 @@ async fn serve(
         check_model: Box::new(move |name| checked.check(name)),
         check_price: Box::new(move |name| priced.check_price(name)),
         workspace_settings: options.workspace_settings.clone(),
-        services: Arc::new(DaemonServices { hands, policy, models, roots, holds }),
+        services: Arc::new(DaemonServices { executor, policy, models, roots, holds }),
         hooks: Arc::clone(&hooks),
         deltas,
         log_lines_lost: logs::lost_lines,

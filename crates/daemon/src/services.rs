@@ -9,8 +9,8 @@ use abide_api::types::{
     Broken, Fetched, FetchedBranch, Guide, ModelList, ModelTested, Patch, SandboxPart, Skill, Surroundings, TaskTaken,
     Transfer, WritableProgram,
 };
-use abide_effects::Hands;
-use abide_effects::hands::{Allow, Misfit};
+use abide_effects::Executor;
+use abide_effects::executor::{AllowFolder, CredentialFault};
 use abide_effects::process::Bounds;
 use abide_effects::secrets::{SecretSource, SecretValue};
 use abide_kernel::credentials::Credentials;
@@ -32,7 +32,7 @@ use crate::text::grouped;
 use crate::workspace_roots::WorkspaceRoots;
 
 pub struct DaemonServices {
-    pub hands: Hands,
+    pub executor: Executor,
     pub policy: Arc<PolicyFile>,
     pub models: Arc<Models>,
     pub roots: WorkspaceRoots,
@@ -42,7 +42,7 @@ pub struct DaemonServices {
 impl DaemonServices {
     /// An answer about an agent's files: their names may have been chosen by a command that has a secret.
     fn masked(&self, text: String) -> String {
-        self.hands.secrets().mask().text(&text).unwrap_or(text)
+        self.executor.secrets().mask().masked_text(&text).unwrap_or(text)
     }
 }
 
@@ -56,7 +56,7 @@ impl Services for DaemonServices {
     ) -> Done<'a, OutputRead> {
         Box::pin(async move {
             let wanted = TaskOutput { task_id, block: wait_ms > 0, timeout_ms: wait_ms, offset };
-            Ok(self.hands.read_output(agent, &wanted).await?.0)
+            Ok(self.executor.read_output(agent, &wanted).await?.0)
         })
     }
 
@@ -67,7 +67,7 @@ impl Services for DaemonServices {
         input: String,
         close: bool,
     ) -> Done<'a, TaskTaken> {
-        Box::pin(async move { self.hands.write_input(agent, &TaskInput { task_id, input, close }).await })
+        Box::pin(async move { self.executor.write_input(agent, &TaskInput { task_id, input, close }).await })
     }
 
     fn attach<'a>(
@@ -79,7 +79,7 @@ impl Services for DaemonServices {
     ) -> Done<'a, WorkspaceAttached> {
         Box::pin(async move {
             self.check_named(&path, reach).await?;
-            self.hands.attach(agent, path, mode, self.allow(reach)).await
+            self.executor.attach_folder(agent, path, mode, self.allow(reach)).await
         })
     }
 
@@ -93,7 +93,7 @@ impl Services for DaemonServices {
         Box::pin(async move {
             let repo = bound.as_ref().and_then(|bound| Some(bound.worktree.as_ref()?.repo.clone()));
             let repository = repo.unwrap_or_else(|| folder.clone());
-            let branches = self.hands.fetch_branch(agent, bound, folder, branch).await?;
+            let branches = self.executor.fetch_branch(agent, bound, folder, branch).await?;
             let branches = branches.into_iter().map(|branch| FetchedBranch {
                 branch: self.masked(branch.branch),
                 commit: self.masked(branch.commit),
@@ -106,13 +106,13 @@ impl Services for DaemonServices {
     fn check_workspace(&self, path: String, reach: Reach) -> Done<'_, String> {
         Box::pin(async move {
             self.check_named(&path, reach).await?;
-            self.hands.check_workspace(path, self.allow(reach)).await
+            self.executor.check_workspace(path, self.allow(reach)).await
         })
     }
 
     fn patches<'a>(&'a self, agent: &'a AgentId) -> Done<'a, Vec<Patch>> {
         Box::pin(async move {
-            let patches = self.hands.list_patches(agent).await?;
+            let patches = self.executor.list_patches(agent).await?;
             let shown = patches.into_iter().map(|patch| {
                 let story = patch.story.as_ref();
                 let files = story.map(|story| story.files.as_slice()).unwrap_or_default();
@@ -133,8 +133,8 @@ impl Services for DaemonServices {
 
     fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> Done<'a, Surroundings> {
         Box::pin(async move {
-            let around = self.hands.surroundings(agent, &place, self.policy.current()).await;
-            let writable = self.hands.writable_settings(&place).await;
+            let around = self.executor.read_surroundings(agent, &place, self.policy.current()).await;
+            let writable = self.executor.writable_settings(&place).await;
             let shown = |path: &std::path::Path| path.display().to_string();
             let guides = around.guides.iter().map(|guide| Guide {
                 path: guide.path.clone(),
@@ -168,11 +168,11 @@ impl Services for DaemonServices {
     }
 
     fn folder_use<'a>(&'a self, agent: &'a AgentId, place: Place) -> Seen<'a, FolderUse> {
-        Box::pin(async move { self.hands.folder_use(agent, &place).await })
+        Box::pin(async move { self.executor.folder_use(agent, &place).await })
     }
 
     fn transfers(&self) -> Vec<Transfer> {
-        let transfers = self.hands.transfers().into_iter();
+        let transfers = self.executor.transfers().into_iter();
         let shown = transfers.map(|it| Transfer {
             repository: it.repository.display().to_string(),
             phase: it.phase.as_str().to_owned(),
@@ -183,11 +183,11 @@ impl Services for DaemonServices {
     }
 
     fn check_credentials(&self, credentials: &Credentials) -> Result<(), (String, Refusal)> {
-        self.hands.check_credentials(credentials).map_err(|Misfit { pointer, refusal }| (pointer, refusal))
+        self.executor.check_credentials(credentials).map_err(|CredentialFault { pointer, refusal }| (pointer, refusal))
     }
 
     fn missing_credentials(&self, credentials: &Credentials) -> Vec<String> {
-        self.hands.missing_credentials(credentials)
+        self.executor.missing_credentials(credentials)
     }
 
     fn secrets(&self) -> Vec<(String, String)> {
@@ -195,24 +195,24 @@ impl Services for DaemonServices {
             SecretSource::Home => "home",
             SecretSource::Environment => "environment",
         };
-        self.hands.secrets().list().into_iter().map(|(name, source)| (name, word(source).to_owned())).collect()
+        self.executor.secrets().list().into_iter().map(|(name, source)| (name, word(source).to_owned())).collect()
     }
 
     fn set_secret(&self, name: &str, value: &str) -> Result<(), Refusal> {
         let wrong = |problem| Refusal::new(ErrorCode::WrongValue, problem);
-        self.hands.secrets().set(name, SecretValue::new(value).map_err(wrong)?)
+        self.executor.secrets().set(name, SecretValue::new(value).map_err(wrong)?)
     }
 
     fn remove_secret(&self, name: &str) -> Result<bool, Refusal> {
-        self.hands.secrets().remove(name)
+        self.executor.secrets().remove(name)
     }
 
     fn disk_use<'a>(&'a self, agent: &'a AgentId) -> Seen<'a, Option<u64>> {
-        Box::pin(self.hands.disk_use(agent))
+        Box::pin(self.executor.measure_disk_use(agent))
     }
 
     fn sandbox(&self, network: bool) -> SandboxPart {
-        sandbox_view(&self.hands, network)
+        sandbox_view(&self.executor, network)
     }
 
     fn models(&self, used: &BTreeMap<String, Vec<String>>) -> ModelList {
@@ -258,7 +258,7 @@ impl DaemonServices {
     }
 
     /// Judges the folder that is bound in the end, by its real path, and all that its repository leads to.
-    fn allow(&self, reach: Reach) -> Allow {
+    fn allow(&self, reach: Reach) -> AllowFolder {
         let roots = self.roots.clone();
         Box::new(move |folder, stores| {
             roots.check(&folder.path, reach)?;
@@ -286,14 +286,14 @@ pub fn memory_bounded_by(how: Result<&str, &str>, bounds: Bounds) -> String {
 }
 
 /// What keeps commands from the machine, as summaries show it.
-pub fn sandbox_view(hands: &Hands, network: bool) -> SandboxPart {
-    let sandbox = hands.sandbox();
+pub fn sandbox_view(executor: &Executor, network: bool) -> SandboxPart {
+    let sandbox = executor.sandbox();
     SandboxPart {
         mode: sandbox.mode().as_str().to_owned(),
         mechanism: sandbox.mechanism().as_str().to_owned(),
         enforced: sandbox.enforced(network).into_iter().map(Into::into).collect(),
         problems: sandbox.problems().to_vec(),
-        processes: counted_by(hands.counted_by()),
-        memory: memory_bounded_by(hands.memory_bounded_by(), hands.bounds()),
+        processes: counted_by(executor.process_counter()),
+        memory: memory_bounded_by(executor.memory_bounded_by(), executor.bounds()),
     }
 }

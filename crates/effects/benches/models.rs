@@ -1,4 +1,4 @@
-//! What a call to a model costs this process, against the same bytes sent and read bare, in the same run.
+//! The cost of a call to a model for this process, against the same bytes sent and read bare, in the same run.
 //!
 //! The provider is on this machine and answers at once. Only the thread of the caller is counted, so what the provider
 //! needs is not in the figures.
@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_effects::model::remote::{Card, Provider, Remote, Speaks};
+use abide_effects::model::remote::{Card, Protocol, Provider, Remote};
 use abide_effects::tools::ToolSet;
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::{CallId, ExecId};
@@ -97,7 +97,7 @@ fn median(list: &mut [f64]) -> f64 {
 fn remote(base_url: &str) -> Remote {
     let provider = Provider {
         name: "anthropic".to_owned(),
-        speaks: Speaks::Anthropic,
+        protocol: Protocol::Anthropic,
         base_url: base_url.to_owned(),
         key: None,
         key_env: None,
@@ -187,13 +187,13 @@ fn read(stream: &TcpStream) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// What the adapter sends for the prompt, word for word.
+/// The bytes that the adapter sends for the prompt.
 fn body_of(runtime: &tokio::runtime::Runtime, prompt: &Prompt) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let remote = remote(&format!("http://{}", listener.local_addr().unwrap()));
     let asked = std::thread::spawn(move || read(&listener.accept().unwrap().0).unwrap());
     let exec_id = ExecId::new("exec_1");
-    // Nobody answers it.
+    // This address has no server.
     let _ = runtime.block_on(remote.call(prompt, &ToolSet::every(), &exec_id, 1, &mut |_| {}));
     String::from_utf8(asked.join().unwrap()).unwrap()
 }

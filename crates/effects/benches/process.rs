@@ -1,4 +1,4 @@
-//! What owning a command costs, against the same done bare, in the same run.
+//! The cost of owning a command, against the same done bare, in the same run.
 //!
 //! One JSON line per figure: `{"name","value","unit","baseline","ratio","goal"}`; the goal says which way the ratio
 //! should go.
@@ -85,14 +85,14 @@ impl World {
         self.runtime.block_on(self.processes.start(launch)).unwrap()
     }
 
-    /// What a start is wrapped in, read off one that runs, with the command itself in the supervisor's place.
+    /// The wrapper of a start, read from a running one, with the command itself in the supervisor's place.
     fn bare_arguments(&self) -> Vec<String> {
         let process = self.start("sleep 1000");
         let supervisor = process.recovery().split(' ').nth(1).unwrap().to_owned();
         let stat = std::fs::read_to_string(format!("/proc/{supervisor}/stat")).unwrap();
         let parent = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().to_owned();
         let wrapping = std::fs::read_to_string(format!("/proc/{parent}/cmdline")).unwrap();
-        process.end(true);
+        process.stop(true);
         let command = ["/bin/bash", "-c", "true"].map(str::to_owned);
         match self.processes.sandbox().mechanism() {
             Mechanism::Bubblewrap => wrapping
@@ -119,7 +119,7 @@ impl World {
     fn writes(&self) -> f64 {
         let begin = Instant::now();
         let process = self.start(&format!("head -c {BYTES} /dev/zero"));
-        process.keep(&self.dir.path().join("kept")).unwrap();
+        process.keep_output_in(&self.dir.path().join("kept")).unwrap();
         self.runtime.block_on(process.wait());
         assert_eq!(process.output().combined.total, BYTES);
         begin.elapsed().as_secs_f64() * 1e3

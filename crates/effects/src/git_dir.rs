@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 pub use recorded::RecordedGitDir;
-pub use shadow::shadow;
+pub use shadow::shadow_warning;
 pub(crate) use shadow::shadows;
 
 /// The parts of a git directory that a folder has.
@@ -38,15 +38,15 @@ impl GitDirParts {
         for name in NAMES {
             match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(Errno::NOENT | Errno::NOTDIR) => {}
-                Ok(_) | Err(_) => parts.note(OsStr::new(name)),
+                Ok(_) | Err(_) => parts.record_name(OsStr::new(name)),
             }
         }
         parts
     }
 
-    /// Takes note of one entry of the folder. It may be of any kind: git asks only whether it may enter `objects` and
-    /// `refs`, and an executable file passes for that.
-    pub(crate) fn note(&mut self, name: &OsStr) {
+    /// Records one entry of the folder. It may be of any kind: git asks only whether it may enter `objects` and `refs`,
+    /// and an executable file passes for that.
+    pub(crate) fn record_name(&mut self, name: &OsStr) {
         match name.to_str() {
             Some("HEAD") => self.head = true,
             Some("objects") => self.objects = true,
@@ -79,7 +79,7 @@ impl GitDirParts {
     }
 }
 
-/// A name in a git directory that nobody can have taken before.
+/// A random name in a git directory, which cannot be in use.
 fn random_name(purpose: &str) -> String {
     format!("{purpose}.abide-{:016x}", RandomState::new().hash_one(purpose))
 }

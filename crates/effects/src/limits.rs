@@ -10,7 +10,7 @@ pub const SCRIPT_BYTES: u64 = 4 << 20;
 pub const SCRIPT_DELAY_MAX_MS: u64 = 24 * 3_600_000;
 /// How far back a script may look for a tool result.
 pub const RESULT_BACK_MAX: u64 = 1_000;
-/// What may be filled in, in the tool inputs of one round: a large result that is named often is large often.
+/// A bound on text that is filled into the tool inputs of one round: a large result that is named often is large often.
 pub const FILLED_IN_BYTES: usize = 8 << 20;
 /// Messages that set off a `when` entry and whose place is still known, besides those of the running turn. A message
 /// that comes again after that many others have done so starts its entry anew.
@@ -21,25 +21,25 @@ pub const QUOTED_CHARS: usize = 80;
 /// How much of an answer's text waits to be told while more of it is there to be read.
 pub const TOLD_AT_ONCE_BYTES: usize = 4 << 10;
 
-/// What an answer of a model may have: text, arguments of one call, calls, reasoning to be given back, parts of any kind.
+/// Bounds on an answer of a model: text, arguments of one call, calls, reasoning to be given back, parts of any kind.
 pub const ANSWER_TEXT_BYTES: usize = 1 << 20;
 pub const ARGUMENTS_BYTES: usize = 1 << 20;
 pub const ANSWER_CALLS: usize = 128;
 pub const SEALED_BYTES: usize = 1 << 20;
 pub const ANSWER_BLOCKS: usize = 1_024;
-/// What the stream of an answer may have: some wrap each word in two hundred bytes.
+/// A bound on the stream of an answer: some wrap each word in two hundred bytes.
 pub const ANSWER_STREAM_BYTES: usize = 128 << 20;
 /// One event of it. The longest have a whole answer in them once more.
 pub const EVENT_BYTES: usize = 8 << 20;
 /// How much of an answer that is an error is read, and how much of what a provider says is repeated.
 pub const ERROR_BODY_BYTES: usize = 64 << 10;
 pub const PROVIDER_WORDS_CHARS: usize = 600;
-/// How long a provider may take to be reached, to begin an answer, to go on with it, and for all of it. A model that
-/// A look at what a provider has: whoever wants a list of models waits no longer for it.
+/// The longest wait for a provider's list of models.
 pub const CATALOGUE_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 pub const CATALOGUE_BYTES: usize = 8 << 20;
 /// Models of one provider that are listed.
 pub const CATALOGUE_MAX: usize = 200;
+/// How long a provider may take to be reached, to begin an answer, to go on with it, and for all of it. A model that
 /// reasons, or a machine at home that reads a long prompt, says nothing for minutes.
 pub const MODEL_CONNECT: std::time::Duration = std::time::Duration::from_secs(20);
 pub const MODEL_FIRST_BYTE: std::time::Duration = std::time::Duration::from_secs(600);
@@ -52,7 +52,7 @@ pub const RETRY_AFTER_MAX_MS: u64 = 24 * 3_600_000;
 
 /// A file that is written, edited or patched: it is held in memory, twice.
 pub const FILE_BYTES: u64 = 8 << 20;
-/// What ReadFile returns at most, in bytes and in lines, and how many lines when none are asked for.
+/// The most that ReadFile returns, in bytes and in lines, and the number of lines by default.
 pub const READ_BYTES: usize = 256 << 10;
 pub const READ_LINES: u64 = 2_000;
 pub const READ_LINES_MAX: u64 = 20_000;
@@ -71,7 +71,7 @@ pub const PATH_SHOWN: usize = 300;
 /// Lines of a file that a refusal shows, and how much of each.
 pub const LINES_SHOWN: usize = 12;
 pub const LINE_SHOWN_CHARS: usize = 160;
-/// What git may say in one answer: the names of all files of a very large repository.
+/// The largest answer of git: the names of all files of a very large repository.
 pub const GIT_OUTPUT_BYTES: u64 = 128 << 20;
 /// How long git may take for one answer: to check out a very large repository, on a slow disk.
 pub const GIT_PATIENCE: std::time::Duration = std::time::Duration::from_secs(900);
@@ -201,7 +201,7 @@ pub const DISK_LATELY: std::time::Duration = std::time::Duration::from_secs(600)
 /// half of it; and the part of the reserve that it must have taken in any case.
 pub const DISK_BLAME_PART: u64 = 10;
 pub const DISK_BLAME_LEAST_PART: u64 = 100;
-/// What stays free on a disk, where nothing is set: this, or this part of it, whichever is less.
+/// The usual reserve of a disk: this, or this part of it, whichever is less.
 pub const DISK_RESERVE_BYTES: u64 = 512 << 20;
 /// Inodes that stay free on a disk, where they are less than that part of all.
 pub const DISK_RESERVE_INODES: u64 = 10_000;
@@ -210,12 +210,12 @@ pub const DISK_CREATED_PART: usize = 10_000;
 pub const DISK_RESERVE_PERCENT: u64 = 3;
 /// The machine's memory, where it does not say.
 pub const MEMORY_UNKNOWN_BYTES: u64 = 4 << 30;
-/// What a supervisor is told at most: a command line, an environment, rules.
+/// The largest order to a supervisor: a command line, an environment, rules.
 pub const ORDERS_BYTES: usize = 4 << 20;
 /// How much of what a failed sandbox said is repeated.
 pub const COMPLAINT_BYTES: usize = 2_000;
 
-/// What of one guide a model is shown, and of all; and how many folders above the workspace may have one.
+/// The part of one guide that a model is shown, and of all; and how many folders above the workspace may have one.
 pub const GUIDE_BYTES: usize = 32 << 10;
 pub const GUIDES_BYTES: usize = 64 << 10;
 pub const GUIDES_ABOVE: usize = 32;
@@ -223,7 +223,7 @@ pub const GUIDES_ABOVE: usize = 32;
 pub const SKILLS_MAX: usize = 64;
 pub const SKILL_NAME_BYTES: usize = 64;
 pub const SKILL_DESCRIPTION_BYTES: usize = 1_024;
-/// What is read of a skill to find these, and how many names of a folder are looked at for skills.
+/// The part of a skill that is read to find these, and how many names of a folder are looked at for skills.
 pub const SKILL_HEAD_BYTES: u64 = 16 << 10;
 pub const SKILLS_LOOKED_AT: usize = 1_000;
 /// Files of a skill that are listed, and how deep in its folder.
@@ -237,15 +237,15 @@ pub const YIELD_MAX_MS: u64 = 600_000;
 /// looked at that an agent of another daemon holds, who rings no bell here.
 pub const FOLDER_WAIT: std::time::Duration = std::time::Duration::from_secs(10);
 pub const FOREIGN_FOLDER_LOOK_MS: u64 = 100;
-/// What a call returns of each stream of its command.
+/// The part of each stream of its command that a call returns.
 pub const COMMAND_OUTPUT_BYTES: u64 = 32 << 10;
 pub const COMMAND_OUTPUT_MAX_BYTES: u64 = 256 << 10;
 /// How long TaskOutput waits for a task, and the longest that may be.
 pub const TASK_WAIT_MS: u64 = 30_000;
 pub const TASK_WAIT_MAX_MS: u64 = 600_000;
-/// What TaskOutput returns at most.
+/// The most that TaskOutput returns.
 pub const TASK_OUTPUT_BYTES: usize = 32 << 10;
-/// What goes to a task's input at once.
+/// The most that goes to a task's input at once.
 pub const INPUT_BYTES: usize = 64 << 10;
 /// The end of a task's output, as its result carries it.
 pub const RESULT_TAIL_BYTES: usize = 4 << 10;
@@ -273,10 +273,10 @@ pub const GREP_MATCHES_MAX: u64 = 2_000;
 pub const GREP_LINE_BYTES: usize = 500;
 pub const GREP_BYTES: usize = 256 << 10;
 pub const GREP_CONTEXT_MAX: u64 = 20;
-/// What one Grep reads of all files together, and what it holds of a line while it searches.
+/// The most that one Grep reads of all files together, and holds of a line while it searches.
 pub const GREP_READ_BYTES: u64 = 2 << 30;
 pub const GREP_HEAP_BYTES: usize = 16 << 20;
-/// What WebFetch returns when nothing is asked for, and at most.
+/// The bytes that WebFetch returns by default, and at most.
 pub const FETCH_BYTES: u64 = 256 << 10;
 pub const FETCH_BYTES_MAX: u64 = 4 << 20;
 pub const FETCH_HEADER_BYTES: usize = 64 << 10;

@@ -30,7 +30,7 @@ use remote::{Card, Remote};
 pub enum Model {
     /// `script/echo`: answers with its input's text.
     Echo,
-    /// `script/FILE`: plays a file. The path is absolute, so that it means the same to whoever reads it.
+    /// `script/FILE`: plays a file. The path is absolute, so that it means the same to every reader.
     Script { file: PathBuf },
     /// `PROVIDER/MODEL`: somebody serves it.
     Remote(Remote),
@@ -54,7 +54,7 @@ pub enum BadModel {
     RelativeScript { file: String },
 }
 
-/// What earlier tool calls of the agent came to. Read only when it is asked for: most calls never look.
+/// The results of earlier tool calls of the agent. Read only when a model asks for them: most calls never do.
 pub trait PastResults: Send + Sync {
     /// The newest `count` results, newest first; fewer where there are no more.
     fn tool_results(&self, count: usize) -> Result<Vec<Value>, ProviderFailure>;
@@ -68,9 +68,9 @@ pub struct ProviderFailure {
     /// When the provider says to come again.
     pub retry_after_ms: Option<u64>,
     pub message: String,
-    /// What the provider wants back with its next call. Nothing: what it had before.
+    /// The value that the provider wants back with its next call. None: the previous one.
     pub carry: Option<Value>,
-    /// What it took all the same.
+    /// The usage that is charged all the same.
     pub spent: Option<Box<Spent>>,
     /// Of an `auth` failure: the key may not use this model, and may work for others of its provider.
     pub model_only: bool,
@@ -92,8 +92,8 @@ impl ProviderFailure {
 }
 
 impl Model {
-    /// Refuses one that nobody knows the price of, for whoever limits money: no limit would ever be reached. A script
-    /// costs nothing.
+    /// Refuses a model with unknown prices where money is limited: no limit would ever be reached. A script costs
+    /// nothing.
     pub fn check_price(&self) -> Result<(), String> {
         let name = match self {
             Model::Remote(Remote { name, card: Card { prices: None, .. }, .. }) => name,
@@ -115,9 +115,9 @@ impl Model {
         past: &dyn PastResults,
     ) -> Result<Reply, ProviderFailure> {
         match self {
-            Model::Echo => Ok(echo::answer(call)),
-            Model::Script { file } => script::call(file, call, tools, exec_id, round, past).await,
-            // What it is shown is assembled by whoever calls it: see `Remote`.
+            Model::Echo => Ok(echo::echo_reply(call)),
+            Model::Script { file } => script::play_call(file, call, tools, exec_id, round, past).await,
+            // The caller assembles the prompt: see `Remote`.
             Model::Remote(remote) => Err(ProviderFailure::invalid(format!("{} is called with a prompt", remote.name))),
         }
     }

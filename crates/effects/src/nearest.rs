@@ -1,27 +1,27 @@
 //! The known name that a misspelled one was meant to be.
 
 /// The nearest of `known`, if it is near at all. Case, `_` and `-` count for nothing: `wait_for` means `WaitFor`.
-pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let name = plain(name);
-    // Whoever sends a page of text as a name meant none of ours, and the distance costs the product of the lengths.
+pub(crate) fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name = plain_name(name);
+    // A page of text as a name is no misspelling, and the distance costs the product of the lengths.
     if name.len() > 64 {
         return None;
     }
     let near = |other: &'a str| {
-        let other_plain = plain(other);
-        let distance = distance(&name, &other_plain);
+        let other_plain = plain_name(other);
+        let distance = edit_distance(&name, &other_plain);
         let allowed = (name.len().max(other_plain.len()) / 3).max(1);
         (distance <= allowed).then_some((distance, other))
     };
     known.into_iter().filter_map(near).min_by_key(|(distance, _)| *distance).map(|(_, other)| other)
 }
 
-fn plain(name: &str) -> Vec<char> {
+fn plain_name(name: &str) -> Vec<char> {
     name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).take(65).collect()
 }
 
-/// How many letters have to be put in, taken out, replaced or swapped with their neighbour.
-fn distance(a: &[char], b: &[char]) -> usize {
+/// The number of letters to insert, delete, replace, or swap with the next one.
+fn edit_distance(a: &[char], b: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {

@@ -1,9 +1,9 @@
 //! The operator's policy: which calls of which agents run, wait for a person's yes, or never run. An ordered list of
 //! rules; the first that matches decides, and a call that none matches runs.
 //!
-//! It judges what a model wrote, not what comes of it. A shell spells one thing in a thousand ways, so a rule about
-//! commands is a net for those who mean well; what confines is the sandbox. Where reading is in doubt, rules that hold
-//! back match and rules that let pass do not.
+//! It judges the text that a model wrote, not its effect. A shell can spell one command in a thousand ways, so a rule
+//! about commands catches mistakes; the sandbox confines. If the reading is in doubt, rules that hold back match and
+//! rules that let pass do not.
 
 mod command;
 mod file;
@@ -55,13 +55,13 @@ pub struct CallPolicy {
     pub approved: Option<String>,
 }
 
-/// What is wrong with a policy's text, and where.
+/// A fault in a policy's text, and its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}; {hint}")]
 pub struct PolicyFault {
     pub line: usize,
     pub message: String,
-    /// What to write instead.
+    /// The correct spelling.
     pub hint: String,
 }
 
@@ -114,7 +114,7 @@ impl Policy {
             return call;
         }
         let (about, is_outside) = match &call {
-            ToolCall::Executor(call) => (CallSubject::of(call), true),
+            ToolCall::Executor(call) => (CallSubject::new(call), true),
             ToolCall::Host(_) => (CallSubject::default(), true),
             ToolCall::Record(_) => (CallSubject::default(), false),
             ToolCall::Refused(_) | ToolCall::NeedsApproval(_) => return call,
@@ -132,7 +132,7 @@ impl Policy {
     }
 
     fn verdict(&self, caller: &Caller<'_>, tool: &str, input: &Value, about: CallSubject, is_outside: bool) -> Verdict {
-        let subject = Subject::of(about, caller, self.looks_at_files());
+        let subject = Subject::new(about, caller, self.looks_at_files());
         let Some(rule) = self.deciding(caller, tool, is_outside, &subject) else { return Verdict::Run };
         match rule.action {
             Action::Allow => Verdict::Run,

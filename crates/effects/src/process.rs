@@ -1,27 +1,27 @@
-//! Commands: started under a supervisor, confined, owned and ended. Whoever holds a [`Process`] can wait for it, read
-//! it and end it; when nobody holds it any more, it is ended. Nothing that was started here outlives its owner, not
-//! even one that was killed: what a killed owner left is found by its marker. Nothing here decides what to run.
+//! Runs commands: starts them under a supervisor, confines and owns them, and ends them. The holder of a [`Process`]
+//! can wait for it, read its output and stop it; when the last handle is dropped, it is stopped. No command outlives
+//! its owner: the commands of a killed owner are found by their marker. This module does not decide what to run.
 
 mod begin;
 mod bounds;
 mod disk;
-pub(crate) mod family;
+mod git_dir_records;
 #[expect(clippy::disallowed_methods, reason = "control groups are files of the kernel's")]
 mod group;
-mod heads;
-mod home;
-mod kept;
+mod home_modes;
 mod marker;
 mod memory;
-pub(crate) mod mounts;
+mod mounts;
 mod orders;
 mod output;
+mod output_files;
 mod owner;
+pub(crate) mod process_list;
 mod spawner;
 mod ssh;
+mod standard_streams;
 mod supervise;
 mod sweep;
-mod wires;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -37,12 +37,11 @@ use rustix::io::Errno;
 use tokio::sync::{oneshot, watch};
 
 use self::disk::Disks;
-use self::family::Member;
 use self::group::Groups;
 use self::marker::Marker;
-use self::orders::Ask;
-pub(crate) use self::orders::Root;
-use self::output::Bounded;
+use self::orders::StopRequest;
+use self::output::BoundedOutput;
+use self::process_list::ProcessIdentity;
 use self::spawner::Spawner;
 use crate::limits;
 use crate::sandbox::Sandbox;
@@ -51,13 +50,13 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 
 pub use self::bounds::{Bounds, half_of_memory};
 pub use self::disk::{Shortage, Spare};
-pub(crate) use self::heads::settle;
-pub use self::heads::unsettled_git_dirs;
-pub use self::kept::read_kept;
+pub(crate) use self::git_dir_records::restore_unsettled;
+pub use self::git_dir_records::unsettled_git_dirs;
 pub use self::mounts::Protection;
-pub use self::output::{Chunk, Kept, Output};
+pub use self::output::{Chunk, Output, OutputExcerpt};
+pub use self::output_files::read_output_files;
 pub use self::supervise::{is_supervisor, supervise};
-pub use self::sweep::Swept;
+pub use self::sweep::SweptCommand;
 
 #[derive(Debug)]
 pub struct Options {
@@ -71,10 +70,10 @@ pub struct Options {
     pub bounds: Bounds,
 }
 
-/// What is to be run, and how.
+/// A command to run, and how to run it.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// Whose commands share a bound on memory.
+    /// The agent whose commands share a bound on memory.
     pub agent: String,
     /// For the shell: bash where there is one.
     pub command: String,
@@ -102,7 +101,7 @@ pub struct Launch {
     pub environment: Vec<(String, String)>,
     /// The same, where the values are secrets.
     pub secrets: Vec<(String, SecretValue)>,
-    /// What is cut out of everything that the command writes.
+    /// The values that are masked in everything that the command writes.
     pub mask: Mask,
     /// Keys that its ssh may sign with. For bubblewrap only: Landlock would have to open every socket with a path.
     pub ssh_agent: Option<SshAgent>,
@@ -162,15 +161,15 @@ pub enum InputError {
     Full,
 }
 
-/// How a command came to its end. Nothing of it runs any more.
+/// The end of a command: nothing of it runs any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProcessExit {
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
-    /// What was done to it, and what could not be: `term_sent`, `killed`, `process_limit 512`, `ended 2 processes it
-    /// left behind` and the like.
+    /// The actions that were taken on it and their failures: `term_sent`, `killed`, `process_limit 512`, `ended 2
+    /// processes it left behind` and the like.
     pub evidence: Vec<String>,
-    /// It was our doing.
+    /// The command was stopped on request.
     pub stopped: bool,
 }
 
@@ -205,7 +204,7 @@ impl Drop for Owner {
     fn drop(&mut self) {
         let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
         for shared in running.iter().filter_map(Weak::upgrade) {
-            shared.ask(Ask::Kill);
+            shared.request_stop(StopRequest::Kill);
         }
     }
 }
@@ -239,7 +238,7 @@ impl Processes {
     }
 
     /// How the number of processes is bounded: by the kernel, or, for the reason given, by looking.
-    pub fn counted_by(&self) -> Result<&'static str, &str> {
+    pub fn process_counter(&self) -> Result<&'static str, &str> {
         self.0.groups.as_ref().map(|_| "control group").map_err(String::as_str)
     }
 
@@ -248,7 +247,7 @@ impl Processes {
         memory_bounded_by(&self.0.groups)
     }
 
-    /// Why an agent starts no command: one of its commands was ended to keep room on a disk, and there is none yet.
+    /// The shortage because of which an agent starts no command: one of its commands was ended to keep room on a disk.
     #[must_use]
     pub fn shortage(&self, agent: &str) -> Option<Shortage> {
         self.0.disks.shortage(agent)
@@ -266,21 +265,21 @@ impl Processes {
         self.0.disks.unattributed()
     }
 
-    /// Rung when one of these changes.
+    /// Notified when one of these changes.
     #[must_use]
     pub fn shortage_changes(&self) -> watch::Receiver<()> {
         self.0.disks.changes()
     }
 
-    /// Comes back when there is room on its disks, for an agent whose command was ended for it; else at once.
-    pub async fn room(&self, agent: &str) {
-        self.0.disks.room(agent).await;
+    /// Waits until there is room on the disks of an agent whose command was ended for it.
+    pub async fn wait_for_room(&self, agent: &str) {
+        self.0.disks.wait_for_room(agent).await;
     }
 
-    /// What may still be taken of the disk of a folder, above the reserve.
+    /// The room that may still be taken of the disk of a folder, above the reserve.
     #[must_use]
     pub fn spare(&self, folder: &Path) -> Spare {
-        Spare::of(folder, self.0.bounds.disk_reserve_bytes)
+        Spare::measure(folder, self.0.bounds.disk_reserve_bytes)
     }
 
     #[must_use]
@@ -290,33 +289,34 @@ impl Processes {
 
     /// How processes are counted and memory is bounded on this machine, tried now.
     pub fn bounded_here() -> [Result<&'static str, String>; 2] {
-        let groups = Groups::find();
+        let groups = Groups::detect();
         let memory = memory_bounded_by(&groups).map_err(str::to_owned);
         [groups.map(|_| "control group"), memory]
     }
 
-    /// Runs once the command does. Dropping it before that ends the command.
+    /// Returns once the command runs. Dropping the future before that ends the command.
     pub async fn start(&self, launch: Launch) -> Result<Process, Refusal> {
-        self.begin(launch)?.await.map_err(|error| no_thread(&error))?
+        self.spawn_owner(launch)?.await.map_err(|error| no_thread(&error))?
     }
 
     /// The same for a thread that may block.
     pub fn start_blocking(&self, launch: Launch) -> Result<Process, Refusal> {
-        self.begin(launch)?.blocking_recv().map_err(|error| no_thread(&error))?
+        self.spawn_owner(launch)?.blocking_recv().map_err(|error| no_thread(&error))?
     }
 
-    fn begin(&self, launch: Launch) -> Result<oneshot::Receiver<Result<Process, Refusal>>, Refusal> {
+    fn spawn_owner(&self, launch: Launch) -> Result<oneshot::Receiver<Result<Process, Refusal>>, Refusal> {
         let (ready, is_ready) = oneshot::channel();
         let owner = Arc::clone(&self.0);
         let thread = std::thread::Builder::new().name("command".to_owned());
-        thread.spawn(move || owner::own(owner, launch, ready)).map_err(|error| no_thread(&error))?;
+        thread.spawn(move || owner::own_command(owner, launch, ready)).map_err(|error| no_thread(&error))?;
         Ok(is_ready)
     }
 
-    /// At boot: ends whatever an earlier life of this home left behind, and says what it was. Scratch folders go too.
+    /// Ends everything that an earlier life of this home left running, and reports it. Scratch folders are deleted too.
+    /// Called at boot.
     #[must_use]
-    pub fn sweep(&self) -> Vec<Swept> {
-        owner::sweep(&self.0)
+    pub fn sweep_earlier_lives(&self) -> Vec<SweptCommand> {
+        owner::sweep_earlier_lives(&self.0)
     }
 }
 
@@ -339,17 +339,17 @@ pub struct Process(Arc<Handle>);
 #[derive(Debug)]
 struct Handle(Arc<Shared>);
 
-/// What the holder of a command and the thread that owns it share.
+/// The state that the holder of a command and the thread that owns it share.
 #[derive(Debug)]
 struct Shared {
     control: UnixStream,
     input: Mutex<Option<OwnedFd>>,
-    store: Mutex<Store>,
-    /// How far it was asked to end: not, gently, for certain.
+    store: Mutex<OutputStore>,
+    /// The urgency of the last stop request: none, gentle, forced.
     asked: AtomicU8,
-    /// Rung when it is asked to end, so that its thread can see to it that this comes to something.
+    /// Signalled when it is asked to end, so that the owning thread can enforce the request.
     bell: OwnedFd,
-    ended: watch::Sender<Option<Ended>>,
+    ended: watch::Sender<Option<ProcessExit>>,
     /// Notified after `ended` is set, for threads that wait.
     over: (Mutex<()>, Condvar),
     recovery: String,
@@ -361,28 +361,28 @@ struct Shared {
     /// A moment before it did, and how much of its disks was used then, by device.
     began: SystemTime,
     used_before: HashMap<disk::Disk, u64>,
-    supervisor: Member,
-    /// Why it was ended, if that was for room on a disk.
+    supervisor: ProcessIdentity,
+    /// The reason, if it was ended to keep room on a disk.
     for_disk: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
-struct Store {
-    combined: Bounded,
-    stdout: Bounded,
-    stderr: Bounded,
-    /// What the two streams are read through.
+struct OutputStore {
+    combined: BoundedOutput,
+    stdout: BoundedOutput,
+    stderr: BoundedOutput,
+    /// The masks through which the two streams are read.
     masked: [MaskedStream; 2],
-    /// When output that they hold back is shown.
+    /// The time at which output that they hold back is shown.
     settle_at: Option<Instant>,
-    files: Option<kept::Files>,
-    /// Why there are no files, though there were to be.
+    files: Option<output_files::OutputFiles>,
+    /// The reason why the output files are missing.
     problem: Option<String>,
 }
 
 impl Shared {
-    /// A thread that died while it held the store left it as whole as any other moment does.
-    fn store(&self) -> MutexGuard<'_, Store> {
+    /// A thread that panicked while it held the store left it consistent.
+    fn store(&self) -> MutexGuard<'_, OutputStore> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -390,12 +390,12 @@ impl Shared {
         self.for_disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, ask: Ask) {
+    fn request_stop(&self, ask: StopRequest) {
         if self.ended.borrow().is_some() {
             return;
         }
         let urgency = ask.urgency();
-        // Once each: a supervisor that is slow to listen must not hold up whoever repeats himself.
+        // Each request is sent once: a slow supervisor must not block a caller that repeats itself.
         if self.asked.fetch_max(urgency, Ordering::Relaxed) >= urgency {
             return;
         }
@@ -405,19 +405,19 @@ impl Shared {
     }
 }
 
-/// Whether a command still runs, for those who do not hold it.
+/// Tells whether a command still runs, without holding it.
 #[derive(Debug, Clone)]
-pub struct Running(watch::Receiver<Option<Ended>>);
+pub struct ProcessWatch(watch::Receiver<Option<ProcessExit>>);
 
-impl Running {
+impl ProcessWatch {
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Comes back when nothing of the command runs.
-    pub async fn over(&mut self) {
-        // Whoever could have said so is gone only after everything of the command.
+    /// Waits until nothing of the command runs.
+    pub async fn wait(&mut self) {
+        // The sender is dropped only after everything of the command has ended.
         let _over = self.0.wait_for(Option::is_some).await.is_ok();
     }
 }
@@ -428,14 +428,14 @@ impl Process {
         self.0.0.supervisor.pid
     }
 
-    /// Keeps an eye on the command without keeping it.
+    /// Watches the command without holding it.
     #[must_use]
-    pub fn running(&self) -> Running {
-        Running(self.0.0.ended.subscribe())
+    pub fn watch(&self) -> ProcessWatch {
+        ProcessWatch(self.0.0.ended.subscribe())
     }
 
-    /// Comes back when nothing of the command runs; at once if that is so already.
-    pub async fn wait(&self) -> Ended {
+    /// Waits until nothing of the command runs.
+    pub async fn wait(&self) -> ProcessExit {
         let mut ended = self.0.0.ended.subscribe();
         loop {
             if let Some(ended) = ended.borrow_and_update().clone() {
@@ -446,12 +446,12 @@ impl Process {
         }
     }
 
-    /// The same for a thread that may block: nothing where the time was over first.
+    /// The same for a thread that may block: none if the deadline passed first.
     #[must_use]
-    pub fn wait_until(&self, deadline: Instant) -> Option<Ended> {
+    pub fn wait_until(&self, deadline: Instant) -> Option<ProcessExit> {
         let mut bell = self.0.0.over.0.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if let Some(ended) = self.ended() {
+            if let Some(ended) = self.exit() {
                 return Some(ended);
             }
             let left = deadline.saturating_duration_since(Instant::now());
@@ -464,20 +464,21 @@ impl Process {
 
     /// How it ended, if it did.
     #[must_use]
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn exit(&self) -> Option<ProcessExit> {
         self.0.0.ended.borrow().clone()
     }
 
-    /// Every process of it is asked to end, and made to after a grace; or, forced, made to at once.
-    pub fn end(&self, force: bool) {
-        self.0.0.ask(if force { Ask::Kill } else { Ask::End });
+    /// Asks every process of it to end, and kills them after a grace period, or at once if forced.
+    pub fn stop(&self, force: bool) {
+        self.0.0.request_stop(if force { StopRequest::Kill } else { StopRequest::End });
     }
 
-    /// To its standard input or terminal. Says how much was taken; all of it, unless the command does not read.
+    /// Writes to its standard input or terminal, and returns how much was taken: all of it, unless the command does not
+    /// read.
     pub async fn write(&self, bytes: &[u8]) -> Result<usize, InputError> {
         let mut taken = 0;
         for _ in 0..limits::INPUT_WAIT_MS / INPUT_PAUSE_MS {
-            if self.ended().is_some() {
+            if self.exit().is_some() {
                 return Err(InputError::Closed);
             }
             match self.write_some(&bytes[taken..])? {
@@ -500,17 +501,17 @@ impl Process {
         }
     }
 
-    /// No more input: the command reads the end of it. A terminal has none; send it a `^D`.
+    /// Closes the input: the command reads its end. A terminal has none; send it a `^D`.
     pub fn close_input(&self) {
         self.0.0.input.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// From now on the output is in files there too, what came before included. What is there is replaced.
-    pub fn keep(&self, folder: &Path) -> io::Result<()> {
+    /// Keeps the output in files of this folder from now on, including the output so far. Existing files are replaced.
+    pub fn keep_output_in(&self, folder: &Path) -> io::Result<()> {
         let mut store = self.0.0.store();
-        let mut files = kept::Files::create(folder, &store.combined)?;
-        if self.ended().is_some() {
-            files.end(&store.combined);
+        let mut files = output_files::OutputFiles::create(folder, &store.combined)?;
+        if self.exit().is_some() {
+            files.finish(&store.combined);
         }
         store.files = Some(files);
         Ok(())
@@ -519,16 +520,16 @@ impl Process {
     #[must_use]
     pub fn output(&self) -> Output {
         let store = self.0.0.store();
-        Output { combined: store.combined.kept(), stdout: store.stdout.kept(), stderr: store.stderr.kept() }
+        Output { combined: store.combined.excerpt(), stdout: store.stdout.excerpt(), stderr: store.stderr.excerpt() }
     }
 
-    /// Of both streams, as they came, from an absolute offset.
+    /// Reads both streams in the order of arrival, from an absolute offset.
     #[must_use]
     pub fn read(&self, offset: u64, max: usize) -> Chunk {
         self.0.0.store().combined.read(offset, max)
     }
 
-    /// How to find it again, in words.
+    /// A sentence that says how to find the command again.
     #[must_use]
     pub fn recovery(&self) -> String {
         self.0.0.recovery.clone()
@@ -539,6 +540,6 @@ const INPUT_PAUSE_MS: u64 = 10;
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.ask(Ask::End);
+        self.0.request_stop(StopRequest::End);
     }
 }

@@ -23,9 +23,9 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{Access, AtFlags, StatxFlags};
 use serde::{Deserialize, Serialize};
 
+use crate::durable_file;
+use crate::environment;
 use crate::limits;
-use crate::sandbox::environment;
-use crate::workspace::durable;
 
 /// The file of a home with the folders that agents were given.
 const FOLDERS: &str = "agent-folders.json";
@@ -34,29 +34,29 @@ const OTHERS_WRITE: u32 = 0o002;
 
 /// Why a folder of PATH, or a program in it, is not used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Unsafe {
+pub enum UnsafeReason {
     Relative,
     AgentFolder(PathBuf),
     Home,
     WritableByEveryone,
 }
 
-impl fmt::Display for Unsafe {
+impl fmt::Display for UnsafeReason {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unsafe::Relative => write!(to, "it is relative"),
-            Unsafe::AgentFolder(folder) => write!(to, "agents can write in {}", folder.display()),
-            Unsafe::Home => write!(to, "it lies in the daemon's home"),
-            Unsafe::WritableByEveryone => write!(to, "every user of this machine can write there"),
+            UnsafeReason::Relative => write!(to, "it is relative"),
+            UnsafeReason::AgentFolder(folder) => write!(to, "agents can write in {}", folder.display()),
+            UnsafeReason::Home => write!(to, "it lies in the daemon's home"),
+            UnsafeReason::WritableByEveryone => write!(to, "every user of this machine can write there"),
         }
     }
 }
 
 /// A folder of PATH that is skipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Skipped {
+pub struct SkippedFolder {
     pub folder: PathBuf,
-    pub why: Unsafe,
+    pub why: UnsafeReason,
 }
 
 /// A program that was found, and which file that was.
@@ -120,8 +120,8 @@ pub fn give_folders(home: &Path, folders: impl Iterator<Item = PathBuf>) -> io::
 }
 
 /// The program of this name, or why there is none to use.
-pub fn find(name: &str) -> Result<PathBuf, String> {
-    programs().find(name)
+pub fn find_program(name: &str) -> Result<PathBuf, String> {
+    programs().find_program(name)
 }
 
 /// PATH without the folders that are skipped.
@@ -145,8 +145,8 @@ pub(crate) fn command_path(own: &[&Path]) -> String {
 
 /// The folders of PATH that are skipped.
 #[must_use]
-pub fn skipped() -> Vec<Skipped> {
-    programs().skipped()
+pub fn skipped_folders() -> Vec<SkippedFolder> {
+    programs().skipped_folders()
 }
 
 impl Programs {
@@ -187,19 +187,19 @@ impl Programs {
         if let Some(problem) = &self.unreadable {
             return Err(io::Error::other(problem.clone()));
         }
-        durable::replace(home, FOLDERS, &serde_json::to_vec(&recorded)?)?;
+        durable_file::replace_file(home, FOLDERS, &serde_json::to_vec(&recorded)?)?;
         self.recorded = recorded;
         Ok(())
     }
 
-    fn find(&mut self, name: &str) -> Result<PathBuf, String> {
+    fn find_program(&mut self, name: &str) -> Result<PathBuf, String> {
         if let Some(problem) = &self.unreadable {
             return Err(problem.clone());
         }
         let same = |program: &&Program| {
             let now = program.path.metadata();
             now.is_ok_and(|now| (now.dev(), now.ino()) == (program.device, program.inode))
-                && self.judge(&program.path).is_ok()
+                && self.judge_path(&program.path).is_ok()
         };
         if let Some(program) = self.found.get(name).filter(same) {
             return Ok(program.path.clone());
@@ -216,7 +216,7 @@ impl Programs {
             let path = folder.join(name);
             let runs = path.is_file() && rustix::fs::access(&path, Access::EXEC_OK).is_ok();
             let Some(meta) = path.metadata().ok().filter(|_| runs) else { continue };
-            match self.judge_folder(&folder).and_then(|()| self.judge(&path)) {
+            match self.judge_folder(&folder).and_then(|()| self.judge_path(&path)) {
                 Ok(()) => return Ok(Program { path, device: meta.dev(), inode: meta.ino() }),
                 Err(why) => refused.push(format!("{} is not used, because {why}", path.display())),
             }
@@ -240,44 +240,44 @@ impl Programs {
         std::env::join_paths(folders).unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    fn skipped(&self) -> Vec<Skipped> {
+    fn skipped_folders(&self) -> Vec<SkippedFolder> {
         let judged = std::env::split_paths(&self.path).map(|folder| {
             let why = self.judge_folder(&folder).err()?;
-            Some(Skipped { folder, why })
+            Some(SkippedFolder { folder, why })
         });
         judged.flatten().collect()
     }
 
-    fn judge_folder(&self, folder: &Path) -> Result<(), Unsafe> {
+    fn judge_folder(&self, folder: &Path) -> Result<(), UnsafeReason> {
         if !folder.is_absolute() {
-            return Err(Unsafe::Relative);
+            return Err(UnsafeReason::Relative);
         }
-        self.judge(folder)
+        self.judge_path(folder)
     }
 
     /// Refuses a real place below a folder of an agent, under whatever name that folder is reached, or below a home.
-    fn judge_place(&self, place: &Path) -> Result<(), Unsafe> {
+    fn judge_place(&self, place: &Path) -> Result<(), UnsafeReason> {
         if self.homes.iter().any(|home| place.starts_with(home)) {
-            return Err(Unsafe::Home);
+            return Err(UnsafeReason::Home);
         }
         let by_path = self.agent_folders.iter().find(|folder| place.starts_with(folder.path()));
         let by_identity = || {
             place
                 .ancestors()
-                .filter_map(Identity::of)
+                .filter_map(Identity::of_folder)
                 .find_map(|identity| self.agent_folders.iter().find(|folder| folder.identity == Some(identity)))
         };
         match by_path.or_else(by_identity) {
-            Some(folder) => Err(Unsafe::AgentFolder(folder.path().to_owned())),
+            Some(folder) => Err(UnsafeReason::AgentFolder(folder.path().to_owned())),
             None => Ok(()),
         }
     }
 
     /// Refuses a file or folder that an agent may have put there, or any link on the way to it.
-    fn judge(&self, path: &Path) -> Result<(), Unsafe> {
+    fn judge_path(&self, path: &Path) -> Result<(), UnsafeReason> {
         places_on_the_way(path).iter().try_for_each(|place| self.judge_place(place))?;
         match path.metadata() {
-            Ok(found) if found.mode() & OTHERS_WRITE != 0 => Err(Unsafe::WritableByEveryone),
+            Ok(found) if found.mode() & OTHERS_WRITE != 0 => Err(UnsafeReason::WritableByEveryone),
             // One that is missing is judged again when it is there.
             Ok(_) | Err(_) => Ok(()),
         }
@@ -286,7 +286,7 @@ impl Programs {
 
 impl AgentFolder {
     fn new(path: PathBuf) -> AgentFolder {
-        AgentFolder { identity: Identity::of(&path), path: path.into_os_string().into_vec() }
+        AgentFolder { identity: Identity::of_folder(&path), path: path.into_os_string().into_vec() }
     }
 
     fn path(&self) -> &Path {
@@ -295,7 +295,7 @@ impl AgentFolder {
 }
 
 impl Identity {
-    fn of(folder: &Path) -> Option<Identity> {
+    fn of_folder(folder: &Path) -> Option<Identity> {
         let wanted = StatxFlags::INO | StatxFlags::BTIME;
         let found = rustix::fs::statx(rustix::fs::CWD, folder, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
         let known = StatxFlags::from_bits_retain(found.stx_mask).contains(wanted);
@@ -377,15 +377,15 @@ mod tests {
         let (theirs, ours) = (ground.program("ws/bin"), ground.program("usr/bin"));
         let path = [parent(&theirs), parent(&ours)];
         let mut programs = ground.programs(&path);
-        assert_eq!(programs.find("git").unwrap(), theirs);
+        assert_eq!(programs.find_program("git").unwrap(), theirs);
         programs.give_folder(&ground.folder("home"), &ground.folder("ws")).unwrap();
-        assert_eq!(programs.find("git").unwrap(), ours);
+        assert_eq!(programs.find_program("git").unwrap(), ours);
         // The agent has left, and the daemon was started again.
         let mut again = ground.programs(&path);
-        assert_eq!(again.find("git").unwrap(), ours);
+        assert_eq!(again.find_program("git").unwrap(), ours);
         assert_eq!(again.safe_path(), parent(&ours).into_os_string());
-        let why = Unsafe::AgentFolder(ground.folder("ws"));
-        assert_eq!(again.skipped(), [Skipped { folder: parent(&theirs), why }]);
+        let why = UnsafeReason::AgentFolder(ground.folder("ws"));
+        assert_eq!(again.skipped_folders(), [SkippedFolder { folder: parent(&theirs), why }]);
     }
 
     #[test]
@@ -393,12 +393,12 @@ mod tests {
         let ground = Ground::new();
         let (first, second) = (ground.folder("first"), ground.program("second"));
         let mut programs = ground.programs(&[first, parent(&second)]);
-        assert_eq!(programs.find("git").unwrap(), second);
+        assert_eq!(programs.find_program("git").unwrap(), second);
         let appeared = ground.program("first");
-        assert_eq!(programs.find("git").unwrap(), second);
+        assert_eq!(programs.find_program("git").unwrap(), second);
         // A package that was updated is another file: then it is looked up again.
         fs::remove_file(&second).unwrap();
-        assert_eq!(programs.find("git").unwrap(), appeared);
+        assert_eq!(programs.find_program("git").unwrap(), appeared);
     }
 
     #[test]
@@ -412,7 +412,7 @@ mod tests {
         symlink(ws.join("dir"), ground.folder("links").join("bin")).unwrap();
         let mut programs = ground.programs(&[bin, ground.folder("links").join("bin")]);
         programs.give_folder(&ground.folder("home"), &ws).unwrap();
-        let why = programs.find("git").unwrap_err();
+        let why = programs.find_program("git").unwrap_err();
         assert!(why.contains("agents can write in"), "{why}");
     }
 
@@ -425,9 +425,12 @@ mod tests {
         let mut programs = ground.programs(&[renamed.join("bin"), parent(&ours)]);
         programs.give_folder(&ground.folder("home"), &ws).unwrap();
         fs::rename(&ws, &renamed).unwrap();
-        assert_eq!(programs.find("git").unwrap(), ours);
+        assert_eq!(programs.find_program("git").unwrap(), ours);
         // A folder of a person's that took its place is an agent's, too: by its path.
-        assert_eq!(programs.skipped(), [Skipped { folder: renamed.join("bin"), why: Unsafe::AgentFolder(ws) }]);
+        assert_eq!(
+            programs.skipped_folders(),
+            [SkippedFolder { folder: renamed.join("bin"), why: UnsafeReason::AgentFolder(ws) }]
+        );
     }
 
     #[test]
@@ -453,9 +456,9 @@ mod tests {
         fs::set_permissions(parent(&open), fs::Permissions::from_mode(0o1777)).unwrap();
         fs::set_permissions(parent(&own), fs::Permissions::from_mode(0o775)).unwrap();
         let mut programs = ground.programs(&[PathBuf::from("."), parent(&home), parent(&open), parent(&own)]);
-        assert_eq!(programs.find("git").unwrap(), own);
-        let why: Vec<Unsafe> = programs.skipped().into_iter().map(|skipped| skipped.why).collect();
-        assert_eq!(why, [Unsafe::Relative, Unsafe::Home, Unsafe::WritableByEveryone]);
+        assert_eq!(programs.find_program("git").unwrap(), own);
+        let why: Vec<UnsafeReason> = programs.skipped_folders().into_iter().map(|skipped| skipped.why).collect();
+        assert_eq!(why, [UnsafeReason::Relative, UnsafeReason::Home, UnsafeReason::WritableByEveryone]);
     }
 
     #[test]
@@ -464,7 +467,7 @@ mod tests {
         let program = ground.program("bin");
         fs::write(ground.folder("home").join(FOLDERS), "[").unwrap();
         let mut programs = ground.programs(&[parent(&program)]);
-        assert!(programs.find("git").unwrap_err().contains(FOLDERS));
+        assert!(programs.find_program("git").unwrap_err().contains(FOLDERS));
         assert!(programs.give_folder(&ground.folder("home"), &ground.folder("ws")).is_err());
     }
 }

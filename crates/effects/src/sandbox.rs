@@ -1,10 +1,10 @@
-//! What keeps a command where it belongs, and what of that works on this machine. Each mechanism is tried once; what
-//! does not work is kept with its reason and never passed over in silence. Starts no command.
+//! The sandbox of commands. Each mechanism is tried once on this machine; one that does not work is reported with its
+//! reason. This module starts no command of an agent.
 
+mod allowed_path;
 mod bubblewrap;
 mod closed;
 mod confinement;
-pub(crate) mod environment;
 mod landlock;
 mod places;
 mod seccomp;
@@ -15,23 +15,22 @@ use std::process::{Command, Stdio};
 use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::allowed_path::AllowedPath;
 pub(crate) use self::bubblewrap::SSH_AGENT_SOCKET;
-use self::bubblewrap::{Scratch, View};
-use self::closed::Closed;
-pub(crate) use self::confinement::{Confinement, Prepared};
-use self::landlock::{Ability, Files, Rules};
+use self::bubblewrap::{SandboxView, Scratch};
+use self::closed::ClosedPaths;
+pub(crate) use self::confinement::{Confinement, PreparedConfinement};
+use self::landlock::{FileRules, LandlockAbility, LandlockRules};
 use self::places::Places;
-use self::seccomp::{Modes, Reach, Sockets, SystemCalls};
-use crate::limits;
-use crate::process::Root;
-use crate::process::mounts::OLDEST_KERNEL;
+use self::seccomp::{FileModes, SignalReach, Sockets, SystemCalls};
 use crate::programs;
+use crate::{environment, limits};
 
-/// What the operator wants.
+/// The operator's setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// The strongest that works; nothing where nothing works, and said so.
+    /// The strongest mechanism that works; none if none works, which is reported.
     #[default]
     Auto,
     /// No command without one.
@@ -50,7 +49,7 @@ impl Mode {
     }
 }
 
-/// What is used.
+/// The mechanism in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mechanism {
@@ -77,14 +76,14 @@ pub struct Sandbox {
     mechanism: Mechanism,
     /// Bubblewrap can show one file system in memory in several places.
     one_scratch: bool,
-    ability: Option<Ability>,
+    ability: Option<LandlockAbility>,
     seccomp: bool,
     problems: Vec<String>,
     home: PathBuf,
     person: PathBuf,
     path: String,
     /// Closed files among the system's programs. Nothing for an ordinary user.
-    closed: Option<Closed>,
+    closed: Option<ClosedPaths>,
 }
 
 impl Sandbox {
@@ -125,7 +124,7 @@ impl Sandbox {
 
     fn try_all(&mut self, among: &[Mechanism]) {
         if rustix::process::geteuid().is_root() {
-            let closed = Closed::find(closed::PROGRAMS, limits::CLOSED_PROGRAMS_WALK_MS);
+            let closed = ClosedPaths::find(closed::PROGRAMS, limits::CLOSED_PROGRAMS_WALK_MS);
             if closed.is_partial {
                 self.problems.push(
                     "files that only root can read are not all hidden: there are too many, or the search took too long"
@@ -138,10 +137,10 @@ impl Sandbox {
             Ok(ability) => self.ability = Some(ability),
             Err(problem) => self.problems.push(format!("landlock: {problem}")),
         }
-        match seccomp::programs(SystemCalls {
+        match seccomp::compile_programs(SystemCalls {
             sockets: Sockets::None,
-            reach: Reach::User,
-            modes: Modes::of_this_user(),
+            reach: SignalReach::User,
+            modes: FileModes::of_this_user(),
         }) {
             Ok(_) => self.seccomp = true,
             Err(problem) => self.problems.push(format!("seccomp: {problem}")),
@@ -172,7 +171,7 @@ impl Sandbox {
         self.problems.push("nothing confines commands: they can read and change what the daemon's user can".to_owned());
     }
 
-    /// What bubblewrap would do and Landlock can't.
+    /// Notes the protections that only bubblewrap has.
     fn note_gaps(&mut self) {
         let mut note = |gap: &str| self.problems.push(format!("landlock: {gap}"));
         note("modes of files outside of the workspace are not protected from their owner, except for the home's");
@@ -189,9 +188,9 @@ impl Sandbox {
     }
 
     fn try_bubblewrap(&self, one_scratch: bool) -> Result<(), String> {
-        let program = programs::find(BUBBLEWRAP).map_err(|why| format!("{why}; install bubblewrap"))?;
+        let program = programs::find_program(BUBBLEWRAP).map_err(|why| format!("{why}; install bubblewrap"))?;
         let scratch = if one_scratch { Scratch::One(PROBE_SCRATCH_BYTES) } else { Scratch::Each(PROBE_SCRATCH_BYTES) };
-        let view = View {
+        let view = SandboxView {
             writable: &[],
             readable: &[],
             mounts_inside: false,
@@ -245,7 +244,7 @@ impl Sandbox {
 
     /// Whether hooks and settings of repositories in a writable folder can be kept from commands.
     pub(crate) fn protects_repositories(&self) -> bool {
-        self.mechanism == Mechanism::Bubblewrap && kernel() >= OLDEST_KERNEL
+        self.mechanism == Mechanism::Bubblewrap && kernel_version() >= OLDEST_KERNEL
     }
 
     /// Whether commands can be given an ssh agent, and none of the other sockets of the machine.
@@ -269,7 +268,7 @@ impl Sandbox {
         Refusal::new(ErrorCode::SshAgentNeedsBubblewrap, message)
     }
 
-    /// What a command is really kept from, with or without network.
+    /// The restrictions that are enforced on a command, with or without network.
     #[must_use]
     pub fn enforced(&self, network: bool) -> Vec<&'static str> {
         // Their number and their memory are bounded whatever the sandbox is.
@@ -281,7 +280,7 @@ impl Sandbox {
         if !network {
             enforced.push("network");
         }
-        let peers = self.ability.is_some_and(Ability::peers);
+        let peers = self.ability.is_some_and(LandlockAbility::peers);
         let abstract_sockets = match self.mechanism {
             Mechanism::Bubblewrap => {
                 enforced.push("pid_namespace");
@@ -296,7 +295,7 @@ impl Sandbox {
         if self.mechanism == Mechanism::Bubblewrap || peers {
             enforced.push("signals");
         }
-        if self.mechanism == Mechanism::Landlock && !network && self.ability.is_some_and(Ability::ports) {
+        if self.mechanism == Mechanism::Landlock && !network && self.ability.is_some_and(LandlockAbility::ports) {
             enforced.push("tcp_ports");
         }
         if self.seccomp {
@@ -305,7 +304,7 @@ impl Sandbox {
         enforced
     }
 
-    pub(crate) fn person(&self) -> &Path {
+    pub(crate) fn user_home(&self) -> &Path {
         &self.person
     }
 
@@ -313,13 +312,13 @@ impl Sandbox {
     fn places(&self) -> Places {
         let mut places = Places::find(&self.home, &self.person, &self.path);
         if let Some(programs) = &self.closed {
-            places.closed = Closed::find(closed::SETTINGS, limits::CLOSED_WALK_MS).paths;
+            places.closed = ClosedPaths::find(closed::SETTINGS, limits::CLOSED_WALK_MS).paths;
             places.closed.extend(programs.paths.iter().cloned());
         }
         places
     }
 
-    /// What is hidden from commands inside of `folder`, for those who open files without being confined.
+    /// The paths inside of `folder` that are hidden from commands, for code that opens files without a sandbox.
     pub(crate) fn hidden_in(&self, folder: &Path) -> Vec<PathBuf> {
         match self.mechanism {
             Mechanism::Bubblewrap | Mechanism::Landlock => self.places().hidden_below(folder).cloned().collect(),
@@ -327,7 +326,8 @@ impl Sandbox {
         }
     }
 
-    /// What commands can only read inside of `folder`, though they may write around it: folders of programs.
+    /// The paths inside of `folder` that commands can only read, though they may write around them: folders of
+    /// programs.
     pub(crate) fn read_only_in(&self, folder: &Path) -> Vec<PathBuf> {
         let inside = |path: &PathBuf| path.starts_with(folder) && path != folder;
         match self.mechanism {
@@ -337,7 +337,7 @@ impl Sandbox {
     }
 
     /// A hidden place below `folder` that this mechanism would have to show with it.
-    pub(crate) fn exposes(&self, folder: &Path) -> Option<PathBuf> {
+    pub(crate) fn find_exposed(&self, folder: &Path) -> Option<PathBuf> {
         match self.mechanism {
             Mechanism::Bubblewrap | Mechanism::None => None,
             Mechanism::Landlock => self.places().hidden_below(folder).next().cloned(),
@@ -346,12 +346,15 @@ impl Sandbox {
 
     /// The program and arguments that come before the supervisor's own, if it is to be wrapped. The program is looked
     /// at each time: the folder that it was found in may have been given to an agent since.
-    pub(crate) fn wrapping(&self, allowed: &Allowed) -> Result<Option<(PathBuf, Vec<std::ffi::OsString>)>, String> {
+    pub(crate) fn wrapper_command(
+        &self,
+        allowed: &CommandAccess,
+    ) -> Result<Option<(PathBuf, Vec<std::ffi::OsString>)>, String> {
         if self.mechanism != Mechanism::Bubblewrap {
             return Ok(None);
         }
-        let program = programs::find(BUBBLEWRAP)?;
-        let view = View {
+        let program = programs::find_program(BUBBLEWRAP)?;
+        let view = SandboxView {
             writable: &allowed.write,
             readable: &allowed.read,
             mounts_inside: allowed.mounts_inside,
@@ -375,33 +378,40 @@ impl Sandbox {
         }
     }
 
-    /// What the supervisor lays upon the command.
-    pub(crate) fn confinement(&self, allowed: &Allowed) -> Confinement {
+    /// The restrictions that the supervisor applies to the command.
+    pub(crate) fn confinement(&self, allowed: &CommandAccess) -> Confinement {
         let files = || {
             let Places { readable, mut hidden, closed, .. } = self.places();
             // Folders that are given have rules of their own, which allow all of them.
             hidden.extend(closed);
-            let mut read: Vec<PathBuf> = readable.iter().flat_map(|path| places::around(path, &hidden)).collect();
+            let mut read: Vec<PathBuf> = readable.iter().flat_map(|path| places::paths_around(path, &hidden)).collect();
             // Landlock itself keeps what is private of other processes from being read there.
             read.push(PathBuf::from("/proc"));
             if let (true, Ok(real)) = (allowed.network, Path::new("/etc/resolv.conf").canonicalize()) {
                 read.push(real);
             }
-            Files { read, given: allowed.read.clone(), write: allowed.write.clone() }
+            FileRules { read, given: allowed.read.clone(), write: allowed.write.clone() }
         };
-        let modes = Modes::of_this_user();
+        let modes = FileModes::of_this_user();
         match self.mechanism {
             Mechanism::Bubblewrap => Confinement {
-                landlock: self.ability.is_some_and(Ability::peers).then_some(Rules { files: None, network: true }),
-                calls: self.seccomp.then_some(SystemCalls { sockets: Sockets::Usual, reach: Reach::Namespace, modes }),
+                landlock: self
+                    .ability
+                    .is_some_and(LandlockAbility::peers)
+                    .then_some(LandlockRules { files: None, network: true }),
+                calls: self.seccomp.then_some(SystemCalls {
+                    sockets: Sockets::Usual,
+                    reach: SignalReach::Namespace,
+                    modes,
+                }),
                 unprivileged: true,
                 powers_over_files: allowed.foreign,
             },
             Mechanism::Landlock => Confinement {
-                landlock: Some(Rules { files: Some(files()), network: allowed.network }),
+                landlock: Some(LandlockRules { files: Some(files()), network: allowed.network }),
                 calls: Some(SystemCalls {
                     sockets: if allowed.network { Sockets::Internet } else { Sockets::None },
-                    reach: Reach::User,
+                    reach: SignalReach::User,
                     modes,
                 }),
                 unprivileged: true,
@@ -420,12 +430,15 @@ const BUBBLEWRAP: &str = "bwrap";
 const REPOSITORIES_OPEN: &str = "hooks and settings of repositories in a workspace are not protected; use worktrees";
 
 /// The major and minor number of the running kernel.
-fn kernel() -> (u32, u32) {
+fn kernel_version() -> (u32, u32) {
     let name = rustix::system::uname();
     let release = name.release().to_string_lossy();
     let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
+
+/// The oldest kernel with `mount_setattr`, with which a supervisor makes read-only mounts: its major and minor number.
+const OLDEST_KERNEL: (u32, u32) = (5, 12);
 
 /// Names the kernel's files that can be opened for writing. Opening them changes nothing.
 const KERNEL_FILES_OPEN: &str = "for file in /proc/sys/kernel/core_pattern /proc/sys/kernel/modprobe \
@@ -436,15 +449,15 @@ done; true";
 
 const PROBE_SCRATCH_BYTES: u64 = 1 << 20;
 
-/// What one command may use.
+/// The access of one command.
 #[derive(Debug)]
-pub(crate) struct Allowed {
-    pub read: Vec<Root>,
-    pub write: Vec<Root>,
+pub(crate) struct CommandAccess {
+    pub read: Vec<AllowedPath>,
+    pub write: Vec<AllowedPath>,
     /// Its supervisor protects parts of what is writable.
     pub mounts_inside: bool,
     pub network: bool,
-    /// What its private folders in memory may hold together.
+    /// The size limit of its private folders in memory, together.
     pub scratch_bytes: u64,
     /// Some of it belongs to another user than the daemon's.
     pub foreign: bool,

@@ -2,7 +2,6 @@
 //! value goes into the environment of commands that were given it, and nowhere else: not into a fact, a log, an answer,
 //! nor into a prompt.
 
-mod inputs;
 mod mask;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,10 +14,10 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_private::{private_folder, read_regular, write_private};
 use serde::Serialize;
 
-use crate::sandbox::environment;
+use crate::environment;
 use crate::transient;
 
-pub use mask::{Mask, MaskedStream, stand_in};
+pub use mask::{Mask, MaskedStream, placeholder};
 
 /// Shorter values would be found by chance in every other text.
 pub const MIN_BYTES: usize = 8;
@@ -92,7 +91,7 @@ pub enum SecretSource {
     Environment,
 }
 
-/// What is wrong with a name for a variable that is given to commands.
+/// Refuses a name that can't be a variable of commands, with the reason.
 pub fn check_variable(name: &str) -> Result<(), String> {
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let fits = begins && name.len() <= NAME_BYTES && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
@@ -106,7 +105,7 @@ pub fn check_variable(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a name for a secret.
+/// Refuses a name that can't be a secret's, with the reason.
 pub fn check_name(name: &str) -> Result<(), String> {
     check_variable(name)?;
     // Variables of these names are carried over from the daemon to every command.
@@ -149,15 +148,15 @@ impl Secrets {
         let environment = environment.into_iter().filter_map(usable).collect();
         let state = RwLock::new(State { kept: read_all(&folder)?, named: read_named(&folder)?, ..State::default() });
         let secrets = Secrets(Arc::new(Inner { folder, environment, state }));
-        secrets.change(|_| ());
+        secrets.update(|_| ());
         Ok(secrets)
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    fn lock_state(&self) -> RwLockReadGuard<'_, State> {
         self.0.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+    fn update<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let mut state: RwLockWriteGuard<'_, State> = self.0.state.write().unwrap_or_else(PoisonError::into_inner);
         let changed = change(&mut state);
         let named = state.named.iter().filter_map(|name| Some((name, self.0.environment.get(name)?)));
@@ -170,13 +169,13 @@ impl Secrets {
     /// Finds the values of all secrets of the home: an agent may come upon a value that another one was given.
     #[must_use]
     pub fn mask(&self) -> Mask {
-        self.state().mask.clone()
+        self.lock_state().mask.clone()
     }
 
     /// Durable when this returns.
     pub fn set(&self, name: &str, value: SecretValue) -> Result<(), Refusal> {
-        check_name(name).map_err(|problem| wrong_name(&problem))?;
-        let state = self.state();
+        check_name(name).map_err(|problem| name_refusal(&problem))?;
+        let state = self.lock_state();
         if state.kept.len() >= SECRETS_MAX && !state.kept.contains_key(name) {
             let message = format!("there are {SECRETS_MAX} secrets, and no more are kept");
             return Err(Refusal::new(ErrorCode::TooMany, message)
@@ -184,9 +183,9 @@ impl Secrets {
         }
         drop(state);
         let file = self.0.folder.join(name);
-        private_folder(&self.0.folder).map_err(|error| unwritable(&self.0.folder, &error))?;
-        write_private(&file, value.reveal().as_bytes()).map_err(|error| unwritable(&file, &error))?;
-        self.change(|state| {
+        private_folder(&self.0.folder).map_err(|error| write_refusal(&self.0.folder, &error))?;
+        write_private(&file, value.reveal().as_bytes()).map_err(|error| write_refusal(&file, &error))?;
+        self.update(|state| {
             if let Some(old) = state.kept.insert(name.to_owned(), value.clone()).filter(|old| *old != value) {
                 state.retired.push((name.to_owned(), old));
             }
@@ -196,23 +195,23 @@ impl Secrets {
 
     /// Whether there was one. Commands that run have it until they end.
     pub fn remove(&self, name: &str) -> Result<bool, Refusal> {
-        check_name(name).map_err(|problem| wrong_name(&problem))?;
-        if !self.state().kept.contains_key(name) {
+        check_name(name).map_err(|problem| name_refusal(&problem))?;
+        if !self.lock_state().kept.contains_key(name) {
             return Ok(false);
         }
         let file = self.0.folder.join(name);
         match fs::remove_file(&file) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(unwritable(&file, &error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(write_refusal(&file, &error)),
             Ok(()) | Err(_) => {}
         }
-        self.change(|state| state.retired.extend(state.kept.remove_entry(name)));
+        self.update(|state| state.retired.extend(state.kept.remove_entry(name)));
         Ok(true)
     }
 
     /// By name, those of the home and those of the daemon's environment that were given to an agent.
     #[must_use]
     pub fn list(&self) -> Vec<(String, SecretSource)> {
-        let state = self.state();
+        let state = self.lock_state();
         let kept = state.kept.keys().map(|name| (name.clone(), SecretSource::Home));
         let named = state.named.iter().filter(|name| self.0.environment.contains_key(*name));
         let named = named.map(|name| (name.clone(), SecretSource::Environment));
@@ -222,14 +221,14 @@ impl Secrets {
 
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
-        self.state().kept.contains_key(name) || self.0.environment.contains_key(name)
+        self.lock_state().kept.contains_key(name) || self.0.environment.contains_key(name)
     }
 
     /// Values for a command, by name; and the names that there is no value for. A variable of the daemon is masked from
     /// here on, also after a restart.
-    pub(crate) fn values(&self, names: &BTreeSet<String>) -> (BTreeMap<String, SecretValue>, Vec<String>) {
+    pub(crate) fn find_values(&self, names: &BTreeSet<String>) -> (BTreeMap<String, SecretValue>, Vec<String>) {
         self.name_variables(names);
-        let state = self.state();
+        let state = self.lock_state();
         let (mut values, mut missing) = (BTreeMap::new(), Vec::new());
         for name in names {
             match state.kept.get(name).or_else(|| self.0.environment.get(name)) {
@@ -242,18 +241,18 @@ impl Secrets {
 
     /// Remembers which variables of the daemon are secrets.
     pub fn name_variables(&self, names: &BTreeSet<String>) {
-        let state = self.state();
+        let state = self.lock_state();
         let is_new = |name: &&String| self.0.environment.contains_key(*name) && !state.named.contains(*name);
         let new: Vec<String> = names.iter().filter(is_new).cloned().collect();
         drop(state);
         if new.is_empty() {
             return;
         }
-        let named = self.change(|state| {
+        let named = self.update(|state| {
             state.named.extend(new);
             state.named.clone()
         });
-        // What can't be written is named again when the next command with it starts.
+        // Names that can't be written are written again when the next command with the secret starts.
         let _later = private_folder(&self.0.folder)
             .and_then(|()| write_private(&self.0.folder.join(FROM_ENVIRONMENT), &serde_json::to_vec(&named)?));
     }
@@ -263,7 +262,7 @@ fn read_all(folder: &Path) -> io::Result<BTreeMap<String, SecretValue>> {
     let files = match fs::read_dir(folder) {
         Ok(files) => files.collect::<Result<Vec<_>, _>>()?,
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(at(folder, &error)),
+        Err(error) => return Err(with_path(folder, &error)),
     };
     let mut kept = BTreeMap::new();
     for file in files {
@@ -272,7 +271,7 @@ fn read_all(folder: &Path) -> io::Result<BTreeMap<String, SecretValue>> {
         if check_name(&name).is_err() {
             continue;
         }
-        let bytes = read_regular(&file.path()).map_err(|error| at(&file.path(), &error))?;
+        let bytes = read_regular(&file.path()).map_err(|error| with_path(&file.path(), &error))?;
         let text = String::from_utf8(bytes).ok();
         // One that is damaged is not there: agents that name it are shown without it.
         if let Some(value) = text.and_then(|text| SecretValue::new(&text).ok()) {
@@ -287,19 +286,19 @@ fn read_named(folder: &Path) -> io::Result<BTreeSet<String>> {
     match read_regular(&file) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
-        Err(error) => Err(at(&file, &error)),
+        Err(error) => Err(with_path(&file, &error)),
     }
 }
 
-fn at(path: &Path, error: &io::Error) -> io::Error {
+fn with_path(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-fn wrong_name(problem: &str) -> Refusal {
+fn name_refusal(problem: &str) -> Refusal {
     Refusal::new(ErrorCode::WrongName, problem)
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> Refusal {
+fn write_refusal(path: &Path, error: &io::Error) -> Refusal {
     let hint = transient::hint(error, "look at the disk and the modes of the home");
     Refusal::new(ErrorCode::HomeUnwritable, format!("{} can't be written: {error}", path.display())).with_hint(hint)
 }
@@ -327,7 +326,7 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         let again = Secrets::open(home.path(), []).unwrap();
         assert_eq!(again.list(), [("GIT_TOKEN".to_owned(), SecretSource::Home)]);
-        assert_eq!(again.values(&names(&["GIT_TOKEN", "OTHER"])).1, ["OTHER"]);
+        assert_eq!(again.find_values(&names(&["GIT_TOKEN", "OTHER"])).1, ["OTHER"]);
         assert!(again.remove("GIT_TOKEN").unwrap());
         assert!(!again.remove("GIT_TOKEN").unwrap());
         assert!(!file.exists() && again.list().is_empty());
@@ -357,11 +356,11 @@ mod tests {
         let environment = || [("TOKEN", "from the daemon"), ("SHORT", "x")].map(|(n, v)| (n.to_owned(), v.to_owned()));
         let secrets = Secrets::open(home.path(), environment()).unwrap();
         assert!(secrets.list().is_empty() && secrets.is_set("TOKEN") && !secrets.is_set("SHORT"));
-        assert_eq!(secrets.mask().text("from the daemon"), None);
-        assert_eq!(secrets.values(&names(&["TOKEN"])).0["TOKEN"], value("from the daemon"));
+        assert_eq!(secrets.mask().masked_text("from the daemon"), None);
+        assert_eq!(secrets.find_values(&names(&["TOKEN"])).0["TOKEN"], value("from the daemon"));
         for secrets in [secrets, Secrets::open(home.path(), environment()).unwrap()] {
             assert_eq!(secrets.list(), [("TOKEN".to_owned(), SecretSource::Environment)]);
-            assert_eq!(secrets.mask().text("from the daemon").as_deref(), Some("(secret TOKEN)"));
+            assert_eq!(secrets.mask().masked_text("from the daemon").as_deref(), Some("(secret TOKEN)"));
         }
     }
 
@@ -372,6 +371,6 @@ mod tests {
         secrets.set("A", value("first value")).unwrap();
         secrets.set("A", value("second value")).unwrap();
         secrets.remove("A").unwrap();
-        assert_eq!(secrets.mask().text("first value, second value").as_deref(), Some("(secret A), (secret A)"));
+        assert_eq!(secrets.mask().masked_text("first value, second value").as_deref(), Some("(secret A), (secret A)"));
     }
 }

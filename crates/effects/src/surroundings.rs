@@ -1,5 +1,5 @@
-//! What lies around an agent that its model should know of before it asks: the guides of the folder that it works in,
-//! and the skills that it may read. Looked at anew for each call, so that what a person changes counts at once.
+//! The surroundings of an agent that its model should know before it asks: the guides of the folder that it works in,
+//! and the skills that it may read. They are read anew for each call, so that a person's changes count at once.
 //!
 //! Everything is opened beneath a root, as the file tools open it; nothing here takes a folder for the agent, makes one,
 //! or runs anything. What is broken is named with what is wrong with it, and stands in nobody's way.
@@ -18,7 +18,7 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 use crate::files::Root;
 use crate::policy::Unseen;
 use crate::secrets::Mask;
-pub(crate) use read_skill::run as read_skill;
+pub(crate) use read_skill::read_skill;
 
 /// The name of a guide's file.
 const GUIDE: &str = "AGENTS.md";
@@ -30,8 +30,8 @@ pub struct Surroundings {
     pub guides: Vec<Guide>,
     /// By where they lie, then by name. No two have the same name.
     pub skills: Vec<Skill>,
-    /// What was meant to be one of these, and is not.
-    pub broken: Vec<Broken>,
+    /// Files and folders that were meant to be guides or skills and can't be used.
+    pub broken: Vec<BrokenFile>,
 }
 
 /// An `AGENTS.md`.
@@ -40,11 +40,11 @@ pub struct Guide {
     /// From the workspace on: `AGENTS.md`, `../AGENTS.md`.
     pub path: String,
     pub text: String,
-    /// There is more of it than there is room for.
+    /// It is longer than the available room.
     pub truncated: bool,
 }
 
-/// What a model is told of a skill before it reads it.
+/// The entry of a skill in a prompt, before the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
     pub name: String,
@@ -55,13 +55,13 @@ pub struct Skill {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken {
+pub struct BrokenFile {
     pub path: String,
     pub problem: String,
 }
 
-/// Where to look. `workspace` is a real path; `hidden` are the places that no agent may see.
-pub(crate) struct Whereabouts<'a> {
+/// The places to look in. `workspace` is a real path; `hidden` are the paths that no agent may see.
+pub(crate) struct AgentLocation<'a> {
     pub home: &'a Path,
     pub workspace: &'a Path,
     /// Opens the workspace. Refused where a link or another folder is in its place: no operator allowed where that leads.
@@ -75,17 +75,17 @@ pub(crate) struct Whereabouts<'a> {
 
 impl Surroundings {
     /// All of it goes into prompts, which hold no value of a secret.
-    pub(crate) fn mask(&mut self, mask: &Mask) {
+    pub(crate) fn mask_secrets(&mut self, mask: &Mask) {
         for Guide { path, text, .. } in &mut self.guides {
-            mask.string(path);
-            mask.string(text);
+            mask.mask_string(path);
+            mask.mask_string(text);
         }
         for Skill { name, description, source } in &mut self.skills {
-            [name, description, source].into_iter().for_each(|text| mask.string(text));
+            [name, description, source].into_iter().for_each(|text| mask.mask_string(text));
         }
-        for Broken { path, problem } in &mut self.broken {
-            mask.string(path);
-            mask.string(problem);
+        for BrokenFile { path, problem } in &mut self.broken {
+            mask.mask_string(path);
+            mask.mask_string(problem);
         }
     }
 }
@@ -95,31 +95,32 @@ pub(crate) fn home_skills(home: &Path) -> PathBuf {
     home.join(HOME_SKILLS)
 }
 
-impl Whereabouts<'_> {
-    fn root(&self, folder: &Path) -> Option<Root> {
+impl AgentLocation<'_> {
+    fn open_root(&self, folder: &Path) -> Option<Root> {
         Root::open(folder).ok().map(|root| root.without((self.hidden)(folder)).masked_by(self.mask.clone()))
     }
 
     /// The workspace, unless it is not there, or not itself any more.
-    fn workspace(&self) -> Option<Root> {
-        let root = (self.open)().and_then(|folder| Root::of(folder, self.workspace)).ok()?;
+    fn open_workspace(&self) -> Option<Root> {
+        let root = (self.open)().and_then(|folder| Root::from_open(folder, self.workspace)).ok()?;
         let root = root.without((self.hidden)(self.workspace)).without_unseen(self.unseen.clone());
         Some(root.masked_by(self.mask.clone()))
     }
 }
 
-/// Looks around. Blocks.
-pub(crate) fn look(at: &Whereabouts<'_>) -> Surroundings {
+/// Reads the surroundings. Blocks.
+pub(crate) fn read_surroundings(at: &AgentLocation<'_>) -> Surroundings {
     let mut around = Surroundings::default();
-    let workspace = at.workspace();
+    let workspace = at.open_workspace();
     if let Some(workspace) = &workspace {
-        guides::read(at, workspace, &mut around);
+        guides::read_guides(at, workspace, &mut around);
     }
-    around.skills = skills::list(at, workspace, &mut around.broken).into_iter().map(|found| found.skill).collect();
+    around.skills =
+        skills::list_skills(at, workspace, &mut around.broken).into_iter().map(|found| found.skill).collect();
     around
 }
 
-/// What is wrong, where a refusal would speak to somebody who named a path.
+/// The problem alone, without the parts of a refusal for somebody who named a path.
 fn problem(refusal: Refusal) -> String {
     if refusal.code == ErrorCode::OutsideWorkspace {
         return "it leads out of the folder that it has to lie in: copy it there".to_owned();

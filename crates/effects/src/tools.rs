@@ -101,7 +101,7 @@ pub(crate) const READ_FILE: &str = read_file::TOOL.name;
 #[derive(Debug, Clone, Copy)]
 pub struct Tool {
     pub name: &'static str,
-    /// What it does, in one line.
+    /// Its description, in one line.
     pub description: &'static str,
     schema: fn() -> Value,
     /// Fields that callers reach for here and that there are none of, and what to do instead.
@@ -129,27 +129,27 @@ impl Tool {
     /// The JSON Schema of its input.
     #[must_use]
     pub fn schema(&self) -> &'static Value {
-        self.told().map_or(&Value::Null, |told| &told.schema)
+        self.model_text().map_or(&Value::Null, |told| &told.schema)
     }
 
     /// Estimated tokens of its description in a request.
     fn tokens(&self) -> u64 {
-        self.told().map_or(0, |told| told.tokens)
+        self.model_text().map_or(0, |told| told.tokens)
     }
 
-    fn told(&self) -> Option<&'static Told> {
-        static TOLD: LazyLock<Vec<Told>> = LazyLock::new(|| ALL.iter().map(Told::of).collect());
+    fn model_text(&self) -> Option<&'static Told> {
+        static TOLD: LazyLock<Vec<Told>> = LazyLock::new(|| ALL.iter().map(Told::from_tool).collect());
         let place = ALL.iter().position(|tool| tool.name == self.name)?;
         TOLD.get(place)
     }
 
     fn parse(&self, input: &Value) -> Result<ToolCall, Refusal> {
-        (self.parse)(&Fields::of(self.name, input, self.schema(), self.instead)?)
+        (self.parse)(&Fields::from_input(self.name, input, self.schema(), self.instead)?)
     }
 }
 
 impl Told {
-    fn of(tool: &Tool) -> Told {
+    fn from_tool(tool: &Tool) -> Told {
         let schema = (tool.schema)();
         let tokens = tokens(tool.description) + tokens(&schema.to_string());
         Told { schema, tokens }

@@ -30,7 +30,7 @@ pub(crate) fn is_caused_by_transient(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// What to do about an error: `usual`, unless it passes by itself.
+/// The hint for an error: `usual`, unless the error is transient.
 pub fn hint<'a>(error: &io::Error, usual: &'a str) -> &'a str {
     if is_transient(error) { AGAIN } else { usual }
 }

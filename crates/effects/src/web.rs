@@ -33,28 +33,30 @@ pub fn fetch(call: &WebFetch, network: bool) -> Result<Value, Refusal> {
         Url::parse(&call.url).map_err(|hint| Refusal::new(ErrorCode::InvalidInput, "no URL").with_hint(hint))?;
     let mut url = first.clone();
     for _ in 0..=limits::FETCH_REDIRECTS {
-        let mut response = agent(&url).get(url.as_str()).call().map_err(|error| failed(&url, &error))?;
+        let mut response = http_agent(&url).get(url.as_str()).call().map_err(|error| fetch_refusal(&url, &error))?;
         let status = response.status();
-        match text(response.headers(), &LOCATION).filter(|_| matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)) {
+        match header_text(response.headers(), &LOCATION)
+            .filter(|_| matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308))
+        {
             Some(location) => url = url.join(&location).map_err(|hint| wrong_redirect(&url, &hint))?,
             None => {
                 let headers = response.headers().clone();
                 let reader = response.body_mut().with_config().limit(u64::MAX).reader();
-                return page(call.max_bytes, &url, status.as_u16(), &headers, reader);
+                return read_page(call.max_bytes, &url, status.as_u16(), &headers, reader);
             }
         }
     }
     let message = format!("{} redirects more than {} times", first.host(), limits::FETCH_REDIRECTS);
-    Err(Refusal::new(ErrorCode::TooManyRedirects, message).fill("url", shown(&url)))
+    Err(Refusal::new(ErrorCode::TooManyRedirects, message).fill("url", display_url(&url)))
 }
 
-fn page(max_bytes: u64, url: &Url, status: u16, headers: &HeaderMap, reader: impl Read) -> Result<Value, Refusal> {
-    let kind = text(headers, &CONTENT_TYPE);
+fn read_page(max_bytes: u64, url: &Url, status: u16, headers: &HeaderMap, reader: impl Read) -> Result<Value, Refusal> {
+    let kind = header_text(headers, &CONTENT_TYPE);
     let mut bytes = Vec::new();
-    reader.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|error| failed(url, &ureq::Error::Io(error)))?;
+    reader.take(max_bytes + 1).read_to_end(&mut bytes).map_err(|error| fetch_refusal(url, &ureq::Error::Io(error)))?;
     let truncated = bytes.len() as u64 > max_bytes;
     bytes.truncate(usize::try_from(max_bytes).unwrap_or(usize::MAX));
-    let encoded = text(headers, &CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
+    let encoded = header_text(headers, &CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity");
     let content = match decode(&bytes, kind.as_deref()).filter(|_| !encoded) {
         Some(content) if truncated => content.trim_end_matches('\u{fffd}').to_owned(),
         Some(content) => content,
@@ -76,25 +78,25 @@ fn page(max_bytes: u64, url: &Url, status: u16, headers: &HeaderMap, reader: imp
 
 /// Sends JSON, and says with which status it was answered. Redirects are not followed: what is signed is for one address.
 pub fn post(url: &Url, headers: &[(&str, &str)], body: &str) -> Result<u16, String> {
-    let mut request = agent(url).post(url.as_str()).header("content-type", "application/json");
+    let mut request = http_agent(url).post(url.as_str()).header("content-type", "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     match request.send(body) {
         Ok(response) => Ok(response.status().as_u16()),
-        Err(error) => Err(failed(url, &error).message),
+        Err(error) => Err(fetch_refusal(url, &error).message),
     }
 }
 
 /// Whether anybody answers there, whatever they say. Nothing is sent but the question.
-pub fn knock(url: &Url) -> Result<(), String> {
+pub fn probe_connection(url: &Url) -> Result<(), String> {
     let limit = Duration::from_millis(limits::KNOCK_TIMEOUT_MS);
-    let asked = agent(url).get(url.as_str()).config().timeout_global(Some(limit)).build().call();
-    asked.map(drop).map_err(|error| failed(url, &error).message)
+    let asked = http_agent(url).get(url.as_str()).config().timeout_global(Some(limit)).build().call();
+    asked.map(drop).map_err(|error| fetch_refusal(url, &error).message)
 }
 
 /// One for each request: nothing is kept from one to the next, and nobody waits for a connection that has gone stale.
-fn agent(url: &Url) -> ureq::Agent {
+fn http_agent(url: &Url) -> ureq::Agent {
     let mut config = ureq::Agent::config_builder()
         .http_status_as_error(false)
         .max_redirects(0)
@@ -130,7 +132,7 @@ fn own_roots() -> Option<RootCerts> {
     (!certificates.is_empty()).then(|| RootCerts::new_with_certs(&certificates))
 }
 
-fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+fn header_text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
@@ -153,7 +155,7 @@ fn wrong_redirect(from: &Url, hint: &str) -> Refusal {
     Refusal::new(ErrorCode::BadRedirect, message).with_hint(format!("{hint}; nothing further was asked"))
 }
 
-fn failed(url: &Url, error: &ureq::Error) -> Refusal {
+fn fetch_refusal(url: &Url, error: &ureq::Error) -> Refusal {
     let host = url.host();
     // An error that came while reading is wrapped in one of reading.
     let inner =
@@ -171,6 +173,6 @@ fn failed(url: &Url, error: &ureq::Error) -> Refusal {
     Refusal::new(ErrorCode::FetchFailed, format!("{host} could not be asked: {why}"))
 }
 
-fn shown(url: &Url) -> String {
+fn display_url(url: &Url) -> String {
     url.as_str().chars().take(limits::PATH_SHOWN).collect()
 }

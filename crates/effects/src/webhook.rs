@@ -1,4 +1,4 @@
-//! What is sent to a webhook of the operator's, signed as Standard Webhooks has it.
+//! Notifications to a webhook of the operator's, signed as Standard Webhooks specifies.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -38,7 +38,13 @@ impl Secret {
 }
 
 /// Sends one event, and says why it was not taken. It blocks. The time is in seconds since 1970.
-pub fn send(url: &Url, secret: Option<&Secret>, id: &str, timestamp: i64, body: &str) -> Result<(), String> {
+pub fn send_notification(
+    url: &Url,
+    secret: Option<&Secret>,
+    id: &str,
+    timestamp: i64,
+    body: &str,
+) -> Result<(), String> {
     let (time, signature) = (timestamp.to_string(), secret.map(|secret| secret.sign(id, timestamp, body)));
     let mut headers = vec![("webhook-id", id), ("webhook-timestamp", time.as_str())];
     headers.extend(signature.as_deref().map(|signature| ("webhook-signature", signature)));

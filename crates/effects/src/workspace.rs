@@ -1,5 +1,5 @@
-//! Folders that agents work in, and worktrees made for them. Everything here blocks; a task that calls it uses a thread
-//! for blocking work. Nothing here knows agents beyond their names.
+//! The folders that agents work in, and worktrees made for them. All functions here block; async callers use a thread
+//! for blocking work. No code here knows agents beyond their names.
 //!
 //! There are three kinds of repository, each with one writer. The *user's* is read, and written only by a fetch that a
 //! person asks for. The *mirror* of it, in the home, is written by the runtime alone. A worktree's *own*, in its folder,
@@ -8,21 +8,17 @@
 //! Work is never lost here: a worktree's changes are a proven patch on disk before its folder goes, its commits are in
 //! the mirror, and what can't be saved is refused and left as it is. A folder that is missing is an error.
 
-mod aside;
 mod baseline;
-mod check;
 mod clear;
 mod convert;
-pub(crate) mod durable;
 mod fetch;
+mod folder_digest;
 mod folder_mark;
 mod git;
 mod identity;
 mod ignore;
 mod includes;
-mod keep;
-mod look;
-mod making;
+mod kept_refs;
 mod mirror;
 mod objects;
 mod patch;
@@ -32,7 +28,7 @@ mod refresh;
 mod remove;
 mod repository;
 mod reserved;
-mod scan;
+mod staged_removal;
 mod stall;
 mod tracked;
 mod transfers;
@@ -41,8 +37,11 @@ mod tree_size;
 mod uncommitted;
 mod untracked;
 mod upkeep;
+mod validate;
 mod view;
 mod worktree;
+mod worktree_record;
+mod worktree_state;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,31 +52,31 @@ use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
 use self::git::Git;
-use self::making::Record;
 use self::mirror::Mirror;
 use self::repository::Repository;
 use self::transfers::Transfers;
 use self::view::View;
+use self::worktree_record::WorktreeRecord;
+use crate::file_identity::FileIdentity;
 use crate::process::Processes;
-use crate::unlinked::FileIdentity;
 
-pub use clear::left_in;
-pub use fetch::Fetched;
+pub use clear::find_left;
+pub use fetch::FetchedBranch;
 pub use folder_mark::{FolderMarks, ForeignHolder, MarkOwner};
 pub use identity::{FILE as GIT_CONFIG, global_config};
-pub use includes::{WritableSettings, nested as nested_warning};
+pub use includes::{WritableSettings, nested_git_warning};
 pub use mirror::MIRRORS;
 pub use patch::{PatchHolds, PatchRecord, PatchStory, list_patches};
 pub use programs::SettingProgram;
 pub use protect::{has_repository, protect_records};
-pub use remove::{Removed, Unsaved};
+pub use remove::{RemovalReport, UnsavedWork};
 pub(crate) use reserved::apart_from_reserved;
 pub use reserved::{apart_from_person, system_folder};
 pub use transfers::{Phase as TransferPhase, Transfer};
-pub use upkeep::Tidied;
+pub use upkeep::UpkeepReport;
 pub use worktree::Worktree;
 
-pub use crate::git_dir::shadow as shadow_warning;
+pub use crate::git_dir::shadow_warning;
 
 /// Where in a home worktrees are made. The only place below a home that may be a workspace.
 pub const WORKTREES: &str = "worktrees";
@@ -114,7 +113,7 @@ impl GitRoot {
     }
 }
 
-/// The repositories that a home has to do with, and the means to run git on them. Cheap to clone.
+/// The repositories that a home uses, and the runner of git on them. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Repositories {
     home: PathBuf,
@@ -152,44 +151,44 @@ impl Repositories {
     }
 
     /// The mirror of a workspace's repository, made or not.
-    pub fn mirror_of(&self, workspace: &Workspace) -> Result<Option<PathBuf>, Refusal> {
-        let own = Record::of(&workspace.path)?.and_then(|record| record.mirror);
-        let own = own.map(|id| Mirror::named(&self.home, &id));
-        let mirror = own.or_else(|| Some(Mirror::of(&self.home, &workspace.git.as_ref()?.common_dir)));
+    pub fn mirror_path(&self, workspace: &Workspace) -> Result<Option<PathBuf>, Refusal> {
+        let own = WorktreeRecord::read(&workspace.path)?.and_then(|record| record.mirror);
+        let own = own.map(|id| Mirror::by_id(&self.home, &id));
+        let mirror = own.or_else(|| Some(Mirror::of_repository(&self.home, &workspace.git.as_ref()?.common_dir)));
         Ok(mirror.map(|mirror| mirror.dir().to_path_buf()))
     }
 
     /// The user's large files, which a worktree's git may read.
     pub fn large_files_for(&self, folder: &Path) -> Result<Option<PathBuf>, Refusal> {
-        let Some(mirror) = Record::of(folder)?.and_then(|record| record.mirror) else { return Ok(None) };
-        let user = Mirror::named(&self.home, &mirror).origin();
+        let Some(mirror) = WorktreeRecord::read(folder)?.and_then(|record| record.mirror) else { return Ok(None) };
+        let user = Mirror::by_id(&self.home, &mirror).origin();
         Ok(user.map(|user| user.join("lfs/objects")).filter(|large| large.is_dir()))
     }
 
     /// Gives a worktree that an older version made a repository of its own, at its next use.
     pub fn convert_worktree(&self, worktree: &Worktree, patches: &Path, now: Time) -> Result<Vec<String>, Refusal> {
-        let _used = self.using_mirrors();
+        let _used = self.lock_mirrors();
         let mut evidence = Vec::new();
-        self.converted(worktree, patches, now, &mut evidence)?;
+        self.convert_if_linked(worktree, patches, now, &mut evidence)?;
         Ok(evidence)
     }
 
-    /// A person has agents work in a folder. `allow` judges the folder, its repository and the object stores that the
-    /// repository takes objects from; if it lets them pass, these very stores are recorded, and worktrees can be made. The
-    /// tracked git directories that are committed now are listed: they are open to commands.
-    pub fn agree(
+    /// Records that a person has agents work in a folder. `allow` judges the folder, its repository and the object
+    /// stores that the repository takes objects from; if it lets them pass, these very stores are recorded, and
+    /// worktrees can be made. The tracked git directories that are committed now are listed: they are open to commands.
+    pub fn record_agreement(
         &self,
         workspace: &Workspace,
         allow: impl FnOnce(&Workspace, &[PathBuf]) -> Result<(), Refusal>,
     ) -> Result<(), Refusal> {
-        let _used = self.using_mirrors();
+        let _used = self.lock_mirrors();
         let stores = self.stores_of(workspace)?;
         allow(workspace, &stores)?;
         if !self.is_worktree(&workspace.path) {
             self.list_tracked(&workspace.path, workspace.git.as_ref().map(GitRoot::repository).as_ref());
         }
         match &workspace.git {
-            Some(git) if Record::of(&git.toplevel)?.is_none() => self.record_stores(&git.common_dir, stores),
+            Some(git) if WorktreeRecord::read(&git.toplevel)?.is_none() => self.record_stores(&git.common_dir, stores),
             Some(_) | None => Ok(()),
         }
     }
@@ -204,38 +203,38 @@ impl Repositories {
     /// and its own list is never followed.
     fn stores_of(&self, workspace: &Workspace) -> Result<Vec<PathBuf>, Refusal> {
         match &workspace.git {
-            Some(git) if Record::of(&git.toplevel)?.is_none() => repository::borrows_from(&git.common_dir),
+            Some(git) if WorktreeRecord::read(&git.toplevel)?.is_none() => repository::borrows_from(&git.common_dir),
             Some(_) | None => Ok(Vec::new()),
         }
     }
 
     fn record_stores(&self, common_dir: &Path, stores: Vec<PathBuf>) -> Result<(), Refusal> {
-        let mirror = Mirror::of(&self.home, common_dir);
-        if stores == mirror.alternates() { Ok(()) } else { mirror.record(common_dir, stores) }
+        let mirror = Mirror::of_repository(&self.home, common_dir);
+        if stores == mirror.alternates() { Ok(()) } else { mirror.record_origin(common_dir, stores) }
     }
 
     fn alternates_of(&self, repository: &Repository) -> Result<Vec<PathBuf>, Refusal> {
-        let own = Record::of(&repository.toplevel)?.and_then(|record| record.mirror);
+        let own = WorktreeRecord::read(&repository.toplevel)?.and_then(|record| record.mirror);
         Ok(match own {
-            Some(mirror) => vec![Mirror::named(&self.home, &mirror).objects()],
-            None => Mirror::of(&self.home, &repository.common_dir).alternates(),
+            Some(mirror) => vec![Mirror::by_id(&self.home, &mirror).objects()],
+            None => Mirror::of_repository(&self.home, &repository.common_dir).alternates(),
         })
     }
 
-    fn untrusted(&self, view: &View) -> Result<Git, Refusal> {
+    fn untrusted_git(&self, view: &View) -> Result<Git, Refusal> {
         Git::untrusted(view, &self.processes)
     }
 
     /// No mirror is removed as long as this is held. Upkeep never waits for it, so it may be taken twice.
-    fn using_mirrors(&self) -> RwLockReadGuard<'_, ()> {
+    fn lock_mirrors(&self) -> RwLockReadGuard<'_, ()> {
         self.mirrors.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn scratch(&self) -> PathBuf {
+    fn scratch_folder(&self) -> PathBuf {
         self.home.join(SCRATCH)
     }
 
-    fn stamps(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {
+    fn lock_stamps(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {
         self.stamps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

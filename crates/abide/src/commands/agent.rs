@@ -13,7 +13,7 @@ use abide_api::types::{
 };
 use abide_daemon::models::ECHO;
 use abide_daemon::text::grouped;
-use abide_effects::workspace::{nested_warning, shadow_warning};
+use abide_effects::workspace::{nested_git_warning, shadow_warning};
 use abide_kernel::budget::wall_in_words;
 use abide_kernel::id::AgentId;
 use abide_kernel::vocabulary::Posture;
@@ -327,7 +327,7 @@ pub fn writable(around: &Surroundings) -> Vec<(&'static str, String)> {
         ("programs", format!("your git runs {path} ({setting} names it), which the agent can write; use a worktree"))
     });
     let shadowing = around.shadowing.iter().map(|folder| ("repository", shadow_warning(Path::new(&one_line(folder)))));
-    let nested = around.nested.iter().map(|folder| ("repository", nested_warning(Path::new(&one_line(folder)))));
+    let nested = around.nested.iter().map(|folder| ("repository", nested_git_warning(Path::new(&one_line(folder)))));
     hooks.chain(settings).chain(programs).chain(shadowing).chain(nested).collect()
 }
 

@@ -14,7 +14,7 @@ use abide_daemon::open_files::hard_limit;
 use abide_daemon::text::grouped;
 use abide_daemon::{counted_by, memory_bounded_by, policy_file};
 use abide_effects::process::{Bounds, Processes, unsettled_git_dirs};
-use abide_effects::programs::{self, Skipped, Unsafe};
+use abide_effects::programs::{self, SkippedFolder, UnsafeReason};
 use abide_effects::sandbox::{Mode, Sandbox};
 use abide_engine::upkeep;
 use abide_ledger::Options;
@@ -86,7 +86,7 @@ pub fn run(place: &PlaceArgs, out: &Output) -> anyhow::Result<()> {
     // The folders that agents were given decide which programs are used.
     programs::serve_home(&home.canonicalize().unwrap_or_else(|_| home.clone()));
     checks.push(git());
-    checks.extend(programs::skipped().iter().map(skipped));
+    checks.extend(programs::skipped_folders().iter().map(skipped));
     checks.extend(sandbox(place, &home));
     checks.extend(writable_settings(place));
     checks.extend(unsettled_git_dirs(&home).into_iter().map(|problem| {
@@ -243,7 +243,7 @@ fn notifications(home: &Path) -> Vec<Check> {
 fn missing_program(command: &str) -> Option<&str> {
     let first = command.split_whitespace().next()?;
     let plain = first.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'));
-    let there = if first.contains('/') { Path::new(first).exists() } else { programs::find(first).is_ok() };
+    let there = if first.contains('/') { Path::new(first).exists() } else { programs::find_program(first).is_ok() };
     (plain && !there).then_some(first)
 }
 
@@ -382,7 +382,7 @@ fn open_files(home: &Path) -> Check {
 const GIT_LEAST: (u32, u32) = (2, 36);
 
 fn git() -> Check {
-    let path = match programs::find("git") {
+    let path = match programs::find_program("git") {
         Ok(path) => path,
         Err(why) => return Check::warn("git", why, "install git: worktrees need it"),
     };
@@ -398,10 +398,10 @@ fn git() -> Check {
 }
 
 /// A folder of PATH whose programs the daemon does not run.
-fn skipped(skipped: &Skipped) -> Check {
+fn skipped(skipped: &SkippedFolder) -> Check {
     let read_only = match skipped.why {
-        Unsafe::AgentFolder(_) => "; commands of agents can only read it",
-        Unsafe::Relative | Unsafe::Home | Unsafe::WritableByEveryone => "",
+        UnsafeReason::AgentFolder(_) => "; commands of agents can only read it",
+        UnsafeReason::Relative | UnsafeReason::Home | UnsafeReason::WritableByEveryone => "",
     };
     let (folder, why) = (skipped.folder.display(), &skipped.why);
     let found = format!("{folder} is skipped for the daemon's own programs: {why}{read_only}");

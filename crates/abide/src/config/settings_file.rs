@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use abide_effects::model::cards::{CardChange, written};
+use abide_effects::model::cards::{CardChange, format_item};
 use abide_effects::model::providers::{Kind, ProviderSettings, Providers};
 use abide_ledger::Hash;
 use abide_private::write_private;
@@ -162,7 +162,9 @@ impl SettingsFile {
                 (PROVIDERS, KIND, _, value) => providers.entry(name).or_default().kind = Kind::of(&value),
                 (PROVIDERS, BASE_URL, _, Value::Text(url)) => providers.entry(name).or_default().base_url = url,
                 (PROVIDERS, KEY_ENV, _, Value::Text(variable)) => providers.entry(name).or_default().key_env = variable,
-                (MODELS, _, Type::Card(field), Value::Card(value)) => models.entry(name).or_default().set(field, value),
+                (MODELS, _, Type::Card(field), Value::Card(value)) => {
+                    models.entry(name).or_default().set_field(field, value)
+                }
                 // A field of another table.
                 (_, _, _, _) => {}
             }
@@ -243,7 +245,7 @@ impl SettingsFile {
         let form = key.row().takes.form();
         let found = match form {
             Form::Number => item.as_integer().map(|number| number.to_string()),
-            Form::Decimal => written(item).filter(|_| !item.is_bool()),
+            Form::Decimal => format_item(item).filter(|_| !item.is_bool()),
             Form::Switch => item.as_bool().map(|on| on.to_string()),
             Form::Text => item.as_str().map(str::to_owned),
             Form::List => words().map(|words| words.join(",")),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use abide_daemon::notify::NoticeKind;
 use abide_daemon::text::dollars;
-use abide_effects::model::cards::{CardValue, usd};
+use abide_effects::model::cards::{CardValue, format_usd};
 use abide_effects::model::providers::Kind;
 use abide_effects::sandbox::Mode;
 use serde_json::json;
@@ -71,7 +71,7 @@ impl fmt::Display for Value {
             Value::Switch(on) | Value::Card(CardValue::Switch(on)) => write!(f, "{on}"),
             Value::Card(CardValue::Tokens(tokens)) => write!(f, "{tokens}"),
             Value::MicroUsd(0) => f.write_str("0"),
-            Value::MicroUsd(micro) | Value::Card(CardValue::MicroUsd(micro)) => f.write_str(&usd(*micro)),
+            Value::MicroUsd(micro) | Value::Card(CardValue::MicroUsd(micro)) => f.write_str(&format_usd(*micro)),
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn assert_nowhere(served: &Served, name: &str, value: &str) {
     let mask = Mask::new([(name, value)]);
     let own = served.place.home().join("secrets").join(name);
     for (path, bytes) in contents(&served.place.home()) {
-        let holds = mask.text(&String::from_utf8_lossy(&bytes)).is_some();
+        let holds = mask.masked_text(&String::from_utf8_lossy(&bytes)).is_some();
         assert_eq!(holds, path == own, "{}", path.display());
     }
     // Facts are packed in their file.
@@ -71,7 +71,7 @@ pub fn assert_nowhere(served: &Served, name: &str, value: &str) {
     served.place.says(&["ledger", "export", "--full", text(&file)]);
     let export = fs::read_to_string(file).unwrap();
     assert!(export.contains(name), "it names the secret");
-    assert_eq!(mask.text(&export), None, "the export");
+    assert_eq!(mask.masked_text(&export), None, "the export");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_secret_reaches_the_commands_of_its_agent_and_nothing_else() {
     let (stdout, result) = ran(&served, "given");
     let mask = Mask::new([("DEPLOY_TOKEN", VALUE)]);
     assert!(stdout.starts_with(MASKED), "{result}");
-    assert_eq!(mask.text(&stdout), None);
+    assert_eq!(mask.masked_text(&stdout), None);
     assert_eq!(stdout.matches("(secret DEPLOY_TOKEN)").count(), 6, "{stdout}");
     assert_eq!(served.results("given", "ExecCommand")[1]["stderr"], "(secret DEPLOY_TOKEN)\n");
     assert!(fs::read_to_string(folder.join("env.txt")).unwrap().contains(VALUE), "it was really there");

@@ -1,6 +1,6 @@
 //! Which calls are made while keys fail, who is told, and who is released. Time is handed in: minutes pass in no time.
 
-use abide_effects::model::remote::{Card, Provider, Remote, Speaks};
+use abide_effects::model::remote::{Card, Protocol, Provider, Remote};
 use abide_kernel::fact::{TurnTerminal, TurnsHeld, TurnsReleased};
 use abide_kernel::id::{ExecId, MessageId};
 
@@ -80,8 +80,8 @@ fn id(name: &str) -> AgentId {
 fn remote(name: &str) -> Model {
     let (provider, model) = name.split_once('/').unwrap();
     let (name, model, provider) = (name.to_owned(), model.to_owned(), provider.to_owned());
-    let (speaks, base_url) = (Speaks::Chat, "http://127.0.0.1:9".to_owned());
-    let provider = Arc::new(Provider { name: provider, speaks, base_url, key: None, key_env: None });
+    let (protocol, base_url) = (Protocol::Chat, "http://127.0.0.1:9".to_owned());
+    let provider = Arc::new(Provider { name: provider, protocol, base_url, key: None, key_env: None });
     let card = Card { window_tokens: 1, max_output_tokens: 1, context_tokens: 1, prices: None, images: false };
     Model::Remote(Remote { name, model, provider, card })
 }

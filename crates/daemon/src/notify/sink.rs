@@ -53,7 +53,7 @@ impl Sink {
             }
             Sink::Webhook { url, secret } => {
                 let event = json!({ "type": format!("abide.{}", notice.kind), "timestamp": notice.at, "data": notice });
-                webhook::send(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &event.to_string())
+                webhook::send_notification(&url, secret.as_ref(), &notice.id, now.as_ms() / 1_000, &event.to_string())
             }
         });
         sent.await.unwrap_or_else(|error| Err(format!("it could not be sent: {error}")))

@@ -1,17 +1,29 @@
 //! Changes to several files that happen together: all of them, or none.
 
 use abide_kernel::input::Refusal;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::root::Root;
 use super::target::{Content, Target};
 
+/// The result of a call that changes files.
+#[derive(Debug, Serialize)]
+pub(super) struct ChangeResult {
+    pub changed: Vec<ChangedFile>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ChangedFile {
+    pub path: String,
+    pub action: &'static str,
+}
+
 #[derive(Debug)]
 pub(super) struct Change {
     pub target: Target,
-    /// What was there when the change was worked out.
+    /// The content when the change was computed.
     pub before: Option<Content>,
-    /// What shall be there; nothing means that the file goes.
+    /// The new content; none means that the file is deleted.
     pub after: Option<Content>,
     /// The path as the model knows it.
     pub path: String,
@@ -30,12 +42,12 @@ impl Change {
 }
 
 /// Writes them, one after another. When one fails, those before it are put back.
-pub(super) fn make(root: &Root, changes: &[Change]) -> Result<Value, Refusal> {
+pub(super) fn apply_changes(root: &Root, changes: &[Change]) -> Result<ChangeResult, Refusal> {
     for (at, change) in changes.iter().enumerate() {
-        let Err(refusal) = put(change, change.after.as_ref()) else { continue };
+        let Err(refusal) = write_change(change, change.after.as_ref()) else { continue };
         let mut stuck = Vec::new();
         for done in changes[..at].iter().rev() {
-            if put(done, done.before.as_ref()).is_err() {
+            if write_change(done, done.before.as_ref()).is_err() {
                 stuck.push(done.path.as_str());
             }
         }
@@ -49,16 +61,15 @@ pub(super) fn make(root: &Root, changes: &[Change]) -> Result<Value, Refusal> {
         return Err(Refusal::new(refusal.code, message).with_hint("look at what is in them now, and mend them by hand"));
     }
     remove_empty_folders(root, changes);
-    let changed: Vec<Value> =
-        changes.iter().map(|change| json!({ "path": change.path, "action": change.action() })).collect();
-    Ok(json!({ "changed": changed }))
+    let changed = changes.iter().map(|change| ChangedFile { path: change.path.clone(), action: change.action() });
+    Ok(ChangeResult { changed: changed.collect() })
 }
 
-fn put(change: &Change, content: Option<&Content>) -> Result<(), Refusal> {
+fn write_change(change: &Change, content: Option<&Content>) -> Result<(), Refusal> {
     match content {
         Some(_) if change.action() == "unchanged" => Ok(()),
         Some(content) => change.target.write(&content.bytes, content.mode),
-        None => match change.target.stat()? {
+        None => match change.target.read_stat()? {
             Some(_) => change.target.remove(),
             None => Ok(()),
         },

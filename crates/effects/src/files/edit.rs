@@ -7,51 +7,53 @@ use std::path::Path;
 
 use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::EditFile;
-use serde_json::Value;
 
-use super::changes::{self, Change};
+use super::changes::{self, Change, ChangeResult};
 use super::near;
-use super::root::{Root, shown};
-use super::target::{Content, too_large};
+use super::root::{Root, display_path};
+use super::target::{Content, too_large_refusal};
 use crate::limits;
 use crate::secrets::Mask;
 
 /// How many places a refusal names.
 const PLACES_NAMED: usize = 8;
 
-pub(super) fn run(call: &EditFile, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn edit_file(call: &EditFile, root: &Root) -> Result<ChangeResult, Refusal> {
     let path = root.relative(&call.path)?;
     let target = root.target(&path, false)?;
-    let before = target.content()?.ok_or_else(|| missing(&path, root))?;
-    let found = find(&before.bytes, &call.old, &call.new);
+    let before = target.content()?.ok_or_else(|| missing_refusal(&path, root))?;
+    let found = find_occurrences(&before.bytes, &call.old, &call.new);
     if found.at.is_empty() {
-        return Err(not_there(&path, &before.bytes, &call.old, root.mask()));
+        return Err(no_match_refusal(&path, &before.bytes, &call.old, root.mask()));
     }
     if found.at.len() > 1 && !call.all {
-        return Err(several(&path, &before.bytes, &found.at));
+        return Err(ambiguous_refusal(&path, &before.bytes, &found.at));
     }
     let grown = (found.new.len() as u64).saturating_sub(found.old_len as u64).saturating_mul(found.at.len() as u64);
     if before.bytes.len() as u64 + grown > limits::FILE_BYTES {
-        return Err(too_large(&shown(&path), before.bytes.len() as u64 + grown));
+        return Err(too_large_refusal(&display_path(&path), before.bytes.len() as u64 + grown));
     }
-    let after = Content { bytes: replaced(&before.bytes, &found), mode: before.mode };
-    changes::make(root, &[Change { target, before: Some(before), after: Some(after), path: shown(&path) }])
+    let after = Content { bytes: replace_all(&before.bytes, &found), mode: before.mode };
+    changes::apply_changes(
+        root,
+        &[Change { target, before: Some(before), after: Some(after), path: display_path(&path) }],
+    )
 }
 
 /// Where the text is, and what takes its place there.
-struct Found {
+struct Occurrences {
     at: Vec<usize>,
     old_len: usize,
     new: Vec<u8>,
 }
 
-fn find(bytes: &[u8], old: &str, new: &str) -> Found {
+fn find_occurrences(bytes: &[u8], old: &str, new: &str) -> Occurrences {
     let as_given = || (old.to_owned(), new.to_owned());
-    let as_crlf = || (crlf(old), crlf(new));
+    let as_crlf = || (with_crlf(old), with_crlf(new));
     let tries = if has_crlf(bytes) { [as_crlf(), as_given()] } else { [as_given(), as_crlf()] };
-    let mut found = Found { at: Vec::new(), old_len: 0, new: Vec::new() };
+    let mut found = Occurrences { at: Vec::new(), old_len: 0, new: Vec::new() };
     for (old, new) in tries {
-        found = Found { at: places(bytes, old.as_bytes()), old_len: old.len(), new: new.into_bytes() };
+        found = Occurrences { at: positions(bytes, old.as_bytes()), old_len: old.len(), new: new.into_bytes() };
         if !found.at.is_empty() {
             break;
         }
@@ -61,7 +63,7 @@ fn find(bytes: &[u8], old: &str, new: &str) -> Found {
 
 /// Where `old` begins, none of them overlapping. One that begins or ends inside a CRLF is none: replacing it would tear
 /// the line end apart.
-fn places(bytes: &[u8], old: &[u8]) -> Vec<usize> {
+fn positions(bytes: &[u8], old: &[u8]) -> Vec<usize> {
     let torn = |at: usize| at > 0 && bytes[at - 1] == b'\r' && bytes.get(at) == Some(&b'\n');
     let mut from = 0;
     let mut all = Vec::new();
@@ -76,7 +78,7 @@ fn places(bytes: &[u8], old: &[u8]) -> Vec<usize> {
     all
 }
 
-fn replaced(bytes: &[u8], found: &Found) -> Vec<u8> {
+fn replace_all(bytes: &[u8], found: &Occurrences) -> Vec<u8> {
     let mut after = Vec::with_capacity(bytes.len());
     let mut from = 0;
     for at in &found.at {
@@ -99,17 +101,17 @@ pub(super) fn has_crlf(bytes: &[u8]) -> bool {
     with > without
 }
 
-fn crlf(text: &str) -> String {
+fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-fn missing(path: &Path, root: &Root) -> Refusal {
+fn missing_refusal(path: &Path, root: &Root) -> Refusal {
     let refusal = root.refusal(path, rustix::io::Errno::NOENT);
     Refusal { hint: format!("{}; WriteFile makes a new file", refusal.hint), ..refusal }
 }
 
-fn not_there(path: &Path, bytes: &[u8], old: &str, mask: &Mask) -> Refusal {
-    let message = format!("`old` is not in {}", shown(path));
+fn no_match_refusal(path: &Path, bytes: &[u8], old: &str, mask: &Mask) -> Refusal {
+    let message = format!("`old` is not in {}", display_path(path));
     match near::nearest_lines(bytes, old.as_bytes(), mask) {
         Some(near) => Refusal::new(ErrorCode::NoMatch, format!("{message}. {near}"))
             .with_hint("give `old` exactly as the file has it"),
@@ -118,10 +120,10 @@ fn not_there(path: &Path, bytes: &[u8], old: &str, mask: &Mask) -> Refusal {
     }
 }
 
-fn several(path: &Path, bytes: &[u8], at: &[usize]) -> Refusal {
+fn ambiguous_refusal(path: &Path, bytes: &[u8], at: &[usize]) -> Refusal {
     let line = |at: &usize| (memchr::memchr_iter(b'\n', &bytes[..*at]).count() + 1).to_string();
     let lines: Vec<String> = at.iter().take(PLACES_NAMED).map(line).collect();
     let more = if at.len() > PLACES_NAMED { ", …" } else { "" };
-    let (path, count, lines) = (shown(path), at.len(), lines.join(", "));
+    let (path, count, lines) = (display_path(path), at.len(), lines.join(", "));
     Refusal::new(ErrorCode::SeveralMatches, format!("`old` is in {path} {count} times, in lines {lines}{more}"))
 }

@@ -6,14 +6,23 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::Glob;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::pattern::Pattern;
 use super::root::Root;
-use super::walk::{HELD_BACK, Walked, walk};
+use super::walk::{HELD_BACK, WalkSummary, walk_folder};
 use crate::limits;
 
-pub(super) fn run(call: &Glob, root: &Root) -> Result<Value, Refusal> {
+/// The paths that match a pattern.
+#[derive(Debug, Serialize)]
+pub(super) struct GlobResult {
+    matches: Vec<String>,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+pub(super) fn find_files(call: &Glob, root: &Root) -> Result<GlobResult, Refusal> {
     let folder = match &call.path {
         Some(path) => root.relative(path)?,
         None => Default::default(),
@@ -29,9 +38,9 @@ pub(super) fn run(call: &Glob, root: &Root) -> Result<Value, Refusal> {
     let mut more = false;
     // The folders a pattern begins with need not be there; then nothing matches it.
     let walked = match root.open_beneath(&start, flags) {
-        Err(Errno::NOENT | Errno::NOTDIR) => Walked::default(),
+        Err(Errno::NOENT | Errno::NOTDIR) => WalkSummary::default(),
         Err(errno) => return Err(root.refusal(&start, errno)),
-        Ok(_) => walk(root, &start, pattern.names_hidden(), |seen| {
+        Ok(_) => walk_folder(root, &start, pattern.names_hidden(), |seen| {
             if !pattern.matches(seen.from_start) {
                 return ControlFlow::Continue(());
             }
@@ -43,15 +52,12 @@ pub(super) fn run(call: &Glob, root: &Root) -> Result<Value, Refusal> {
             ControlFlow::Continue(())
         })?,
     };
-    let mut result = json!({ "matches": matches, "truncated": more || walked.cut });
-    if let Some(note) = note(&whole, matches.is_empty(), walked) {
-        result["note"] = note.into();
-    }
-    Ok(result)
+    let note = make_note(&whole, matches.is_empty(), walked);
+    Ok(GlobResult { matches, truncated: more || walked.cut, note })
 }
 
-/// What to try, when nothing or not everything was found.
-fn note(pattern: &Pattern, nothing: bool, walked: Walked) -> Option<String> {
+/// A hint, if nothing or not everything was found.
+fn make_note(pattern: &Pattern, nothing: bool, walked: WalkSummary) -> Option<String> {
     if walked.cut {
         let most = limits::WALK_ENTRIES;
         return Some(format!("not all was looked at, only {most} names: search a smaller folder with `path`"));

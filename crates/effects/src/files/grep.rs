@@ -12,16 +12,16 @@ use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkFinish, SinkMatch,
 };
 use rustix::fs::OFlags;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use super::pattern::Pattern;
-use super::root::{Opened, Root};
-use super::walk::{HELD_BACK, Walked, walk};
+use super::root::{OpenedFile, Root};
+use super::walk::{HELD_BACK, WalkSummary, walk_folder};
 use crate::limits;
 use crate::secrets::Mask;
 
 /// Reads a regular expression, so that one that is none is refused before anything is searched.
-pub(crate) fn matcher(pattern: &str) -> Result<RegexMatcher, String> {
+pub(crate) fn build_matcher(pattern: &str) -> Result<RegexMatcher, String> {
     let mut builder = RegexMatcherBuilder::new();
     builder.line_terminator(Some(b'\n')).crlf(true).size_limit(8 << 20).dfa_size_limit(8 << 20);
     builder.build(pattern).map_err(|error| error.to_string())
@@ -43,41 +43,42 @@ impl FileFilter {
     }
 
     /// A path is that from the workspace on, and the one from the folder that is searched: either may be meant.
-    fn takes(&self, path: &Path, from_start: &Path) -> bool {
+    fn matches(&self, path: &Path, from_start: &Path) -> bool {
         (self.pattern.matches(path) || self.pattern.matches(from_start)) != self.others
     }
 }
 
-pub(super) fn run(call: &Grep, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn search(call: &Grep, root: &Root) -> Result<GrepResult, Refusal> {
     let path = match &call.path {
         Some(path) => root.relative(path)?,
         None => Default::default(),
     };
     // A call is refused before, whose patterns are none; said again here, not assumed.
-    let matcher = matcher(&call.pattern)
+    let matcher = build_matcher(&call.pattern)
         .map_err(|why| Refusal::new(ErrorCode::InvalidInput, why).with_hint("mend the pattern"))?;
     let filter = call.glob.as_deref().map(FileFilter::new).transpose();
     let filter = filter.map_err(|why| Refusal::new(ErrorCode::InvalidInput, why).with_hint("mend the glob"))?;
-    let mut searcher = searcher(call.context);
+    let mut searcher = build_searcher(call.context);
     let mut search = Search::new(call, &matcher, root.mask());
     let is_folder = root.open_beneath(&path, OFlags::PATH | OFlags::DIRECTORY).is_ok();
     let walked = if is_folder {
         let hidden = filter.as_ref().is_some_and(|filter| filter.pattern.names_hidden());
-        walk(root, &path, hidden, |seen| {
-            if !seen.is_file || !filter.as_ref().is_none_or(|filter| filter.takes(&seen.path, seen.from_start)) {
+        walk_folder(root, &path, hidden, |seen| {
+            if !seen.is_file || !filter.as_ref().is_none_or(|filter| filter.matches(&seen.path, seen.from_start)) {
                 return ControlFlow::Continue(());
             }
-            seen.open().map_or(ControlFlow::Continue(()), |opened| search.file(&mut searcher, &seen.path, opened))
+            seen.open_file()
+                .map_or(ControlFlow::Continue(()), |opened| search.search_file(&mut searcher, &seen.path, opened))
         })?
     } else {
         let opened = root.open_file(&path)?;
-        let _ = search.file(&mut searcher, &path, opened);
-        Walked::default()
+        let _ = search.search_file(&mut searcher, &path, opened);
+        WalkSummary::default()
     };
-    Ok(search.result(walked, is_folder))
+    Ok(search.into_result(walked, is_folder))
 }
 
-fn searcher(context: usize) -> Searcher {
+fn build_searcher(context: usize) -> Searcher {
     let mut builder = SearcherBuilder::new();
     builder.line_number(true).before_context(context).after_context(context);
     builder.binary_detection(BinaryDetection::quit(0)).heap_limit(Some(limits::GREP_HEAP_BYTES));
@@ -85,12 +86,12 @@ fn searcher(context: usize) -> Searcher {
     builder.build()
 }
 
-/// What was found so far, over all files.
+/// The matches so far, in all files.
 struct Search<'a> {
     matcher: &'a RegexMatcher,
     mask: &'a Mask,
     limit: usize,
-    matches: Vec<Found>,
+    matches: Vec<LineMatch>,
     /// Bytes of files that may still be read, and of lines that may still be returned.
     left: u64,
     room: usize,
@@ -99,12 +100,23 @@ struct Search<'a> {
     failed: u64,
 }
 
-#[derive(Default)]
-struct Found {
+/// The matching lines of all files.
+#[derive(Debug, Serialize)]
+pub(super) struct GrepResult {
+    matches: Vec<LineMatch>,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct LineMatch {
     path: String,
     line: u64,
     text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     before: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     after: Vec<String>,
 }
 
@@ -123,16 +135,16 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn file(&mut self, searcher: &mut Searcher, path: &Path, opened: Opened) -> ControlFlow<()> {
+    fn search_file(&mut self, searcher: &mut Searcher, path: &Path, opened: OpenedFile) -> ControlFlow<()> {
         if self.left == 0 {
             self.more = true;
             return ControlFlow::Break(());
         }
-        // What can be read is taken from what is left, whether or not it is read to the end.
+        // The readable bytes count against the remaining bytes, whether or not the file is read to the end.
         let mut reader = opened.file.take(self.left);
         let before = self.left;
         let matcher = self.matcher;
-        let sink = InFile { search: self, path: path.display().to_string(), before: Vec::new() };
+        let sink = FileSink { search: self, path: path.display().to_string(), before: Vec::new() };
         if searcher.search_reader(matcher, &mut reader, sink).is_err() {
             self.failed += 1;
         }
@@ -144,14 +156,14 @@ impl<'a> Search<'a> {
     }
 
     /// A line as it is returned: of a long one, the part around the match.
-    fn clipped(&self, line: &[u8]) -> String {
+    fn clip_line(&self, line: &[u8]) -> String {
         const BEFORE: usize = 80;
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.len() <= limits::GREP_LINE_BYTES {
             return String::from_utf8_lossy(line).into_owned();
         }
-        let line = self.mask.bytes(line);
+        let line = self.mask.masked_bytes(line);
         let found = self.matcher.find(&line).ok().flatten().map_or(0, |found| found.start());
         let start = if found + BEFORE < limits::GREP_LINE_BYTES { 0 } else { found - BEFORE };
         let end = (start + limits::GREP_LINE_BYTES).min(line.len());
@@ -162,7 +174,7 @@ impl<'a> Search<'a> {
         format!("{head}{text}{tail}")
     }
 
-    fn result(self, walked: Walked, in_folder: bool) -> Value {
+    fn into_result(self, walked: WalkSummary, in_folder: bool) -> GrepResult {
         let mut notes = Vec::new();
         if walked.cut {
             notes.push("not all folders were looked at: search a smaller one with `path`");
@@ -179,42 +191,23 @@ impl<'a> Search<'a> {
         if self.matches.is_empty() && walked.ignored {
             notes.push("what .gitignore names was left out: name its folder in `path` to look there");
         }
-        let matches: Vec<Value> = self.matches.into_iter().map(Found::shown).collect();
-        let mut result = json!({ "matches": matches, "truncated": self.more || walked.cut });
-        if !notes.is_empty() {
-            result["note"] = notes.join("; ").into();
-        }
-        result
-    }
-}
-
-impl Found {
-    fn shown(self) -> Value {
-        let mut shown = Map::new();
-        shown.insert("path".to_owned(), self.path.into());
-        shown.insert("line".to_owned(), self.line.into());
-        shown.insert("text".to_owned(), self.text.into());
-        for (name, lines) in [("before", self.before), ("after", self.after)] {
-            if !lines.is_empty() {
-                shown.insert(name.to_owned(), lines.into());
-            }
-        }
-        Value::Object(shown)
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
+        GrepResult { matches: self.matches, truncated: self.more || walked.cut, note }
     }
 }
 
 /// The search of one file. A line between two matches is shown once, after the first.
-struct InFile<'a, 'b> {
+struct FileSink<'a, 'b> {
     search: &'a mut Search<'b>,
     path: String,
     before: Vec<String>,
 }
 
-impl Sink for InFile<'_, '_> {
+impl Sink for FileSink<'_, '_> {
     type Error = std::io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, std::io::Error> {
-        let text = self.search.clipped(found.bytes());
+        let text = self.search.clip_line(found.bytes());
         let size = self.path.len() + text.len() + self.before.iter().map(String::len).sum::<usize>();
         if self.search.matches.len() >= self.search.limit || size > self.search.room {
             self.search.more = true;
@@ -223,12 +216,12 @@ impl Sink for InFile<'_, '_> {
         self.search.room -= size;
         let (path, before) = (self.path.clone(), std::mem::take(&mut self.before));
         let line = found.line_number().unwrap_or_default();
-        self.search.matches.push(Found { path, line, text, before, after: Vec::new() });
+        self.search.matches.push(LineMatch { path, line, text, before, after: Vec::new() });
         Ok(true)
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, std::io::Error> {
-        let text = self.search.clipped(context.bytes());
+        let text = self.search.clip_line(context.bytes());
         match context.kind() {
             SinkContextKind::Before => self.before.push(text),
             SinkContextKind::After | SinkContextKind::Other => {

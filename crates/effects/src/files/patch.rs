@@ -9,20 +9,19 @@ use std::path::{Path, PathBuf};
 
 use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::{ApplyPatch, FilePatch, Side, WorkspacePath};
-use serde_json::Value;
 
-use super::changes::{self, Change};
+use super::changes::{self, Change, ChangeResult};
 use super::near;
-use super::root::{Root, shown};
-use super::target::{Content, PLAIN, too_large};
+use super::root::{Root, display_path};
+use super::target::{Content, PLAIN, too_large_refusal};
 use crate::limits;
 use crate::secrets::Mask;
-use fit::Why;
+use fit::MismatchKind;
 pub(crate) use parse::parse;
 
-pub(super) fn run(call: &ApplyPatch, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn apply_patch(call: &ApplyPatch, root: &Root) -> Result<ChangeResult, Refusal> {
     let mut draft = Draft { root, entries: Vec::new() };
-    let drafted = call.files.iter().try_for_each(|file| draft.patch(file, &call.files));
+    let drafted = call.files.iter().try_for_each(|file| draft.apply_file_patch(file, &call.files));
     if let Err(refusal) = drafted {
         for entry in draft.entries.iter().rev() {
             root.unmake(&entry.change.target.made);
@@ -30,18 +29,18 @@ pub(super) fn run(call: &ApplyPatch, root: &Root) -> Result<Value, Refusal> {
         return Err(refusal);
     }
     let mut made: Vec<Change> = draft.entries.into_iter().map(|entry| entry.change).collect();
-    // What goes, goes last: until everything new is written, nothing of the old is lost.
+    // Deletions come last: until everything new is written, nothing of the old is lost.
     made.sort_by_key(|change| change.after.is_none());
-    changes::make(root, &made)
+    changes::apply_changes(root, &made)
 }
 
 /// The files as they will be.
 struct Draft<'a> {
     root: &'a Root,
-    entries: Vec<Entry>,
+    entries: Vec<DraftFile>,
 }
 
-struct Entry {
+struct DraftFile {
     change: Change,
     /// Another file was moved here: what this one was, is still to be had in `before`.
     moved_here: bool,
@@ -50,13 +49,13 @@ struct Entry {
 }
 
 impl Draft<'_> {
-    fn patch(&mut self, file: &FilePatch, all: &[FilePatch]) -> Result<(), Refusal> {
+    fn apply_file_patch(&mut self, file: &FilePatch, all: &[FilePatch]) -> Result<(), Refusal> {
         let old = match &file.old {
-            Some(old) => Some(self.entry(old)?),
+            Some(old) => Some(self.find_or_add(old)?),
             None => None,
         };
         let content = match old {
-            Some(old) => self.source(old)?,
+            Some(old) => self.read_source(old)?,
             None => Content { bytes: Vec::new(), mode: PLAIN },
         };
         if let Some(link) = old.filter(|old| self.entries[*old].link && (!file.keeps_old || file.new.is_none())) {
@@ -64,16 +63,16 @@ impl Draft<'_> {
             return Err(Refusal::new(ErrorCode::NotAFile, message)
                 .with_hint("patch the file itself; links are moved with ExecCommand"));
         }
-        let name = file.new.as_ref().or(file.old.as_ref()).map(|path| shown(path.as_path())).unwrap_or_default();
+        let name = file.new.as_ref().or(file.old.as_ref()).map(|path| display_path(path.as_path())).unwrap_or_default();
         let bytes = fit::apply(&content.bytes, &file.hunks)
-            .map_err(|misfit| refused(&name, &content.bytes, file, &misfit, self.root.mask()))?;
+            .map_err(|misfit| mismatch_refusal(&name, &content.bytes, file, &misfit, self.root.mask()))?;
         let Some(new) = &file.new else {
             return match (old, bytes.is_empty()) {
                 (Some(old), true) => {
                     self.entries[old].change.after = None;
                     Ok(())
                 }
-                (Some(_) | None, _) => Err(left_over(&name, &bytes)),
+                (Some(_) | None, _) => Err(leftover_refusal(&name, &bytes)),
             };
         };
         let mode = match file.executable {
@@ -81,11 +80,11 @@ impl Draft<'_> {
             Some(true) => content.mode | (content.mode & 0o444) >> 2,
             Some(false) => content.mode & !0o111,
         };
-        let target = self.entry(new)?;
+        let target = self.find_or_add(new)?;
         if old != Some(target) {
             let leaves = |other: &FilePatch| !other.keeps_old && other.old.as_ref() == Some(new);
             if self.entries[target].change.after.is_some() && !all.iter().any(leaves) {
-                let message = format!("{} is already there", shown(new.as_path()));
+                let message = format!("{} is already there", display_path(new.as_path()));
                 return Err(Refusal::new(ErrorCode::AlreadyThere, message));
             }
             self.entries[target].moved_here = true;
@@ -94,11 +93,11 @@ impl Draft<'_> {
             }
         }
         self.entries[target].change.after = Some(Content { bytes, mode });
-        self.held()
+        self.enforce_size()
     }
 
     /// The entry of a path; links are followed, so two names of one file have one entry.
-    fn entry(&mut self, path: &WorkspacePath) -> Result<usize, Refusal> {
+    fn find_or_add(&mut self, path: &WorkspacePath) -> Result<usize, Refusal> {
         let path: PathBuf = self.root.relative(path)?;
         let target = self.root.target(&path, true)?;
         if let Some(known) = self.entries.iter().position(|entry| entry.change.target.path == target.path) {
@@ -106,7 +105,7 @@ impl Draft<'_> {
         }
         let content = target.content();
         let link = target.path != path;
-        let mut change = Change { target, before: None, after: None, path: shown(&path) };
+        let mut change = Change { target, before: None, after: None, path: display_path(&path) };
         match content {
             Ok(content) => (change.before, change.after) = (content.clone(), content),
             Err(refusal) => {
@@ -114,20 +113,20 @@ impl Draft<'_> {
                 return Err(refusal);
             }
         }
-        self.entries.push(Entry { change, moved_here: false, link });
-        self.held()?;
+        self.entries.push(DraftFile { change, moved_here: false, link });
+        self.enforce_size()?;
         Ok(self.entries.len() - 1)
     }
 
-    /// What a change starts from.
-    fn source(&self, entry: usize) -> Result<Content, Refusal> {
-        let Entry { change, moved_here, .. } = &self.entries[entry];
+    /// The content that a change starts from.
+    fn read_source(&self, entry: usize) -> Result<Content, Refusal> {
+        let DraftFile { change, moved_here, .. } = &self.entries[entry];
         let content = if *moved_here && change.before.is_some() { &change.before } else { &change.after };
         content.clone().ok_or_else(|| self.root.refusal(Path::new(&change.path), rustix::io::Errno::NOENT))
     }
 
     /// All of it is in memory, so all of it is bounded.
-    fn held(&self) -> Result<(), Refusal> {
+    fn enforce_size(&self) -> Result<(), Refusal> {
         let len = |content: &Option<Content>| content.as_ref().map_or(0, |content| content.bytes.len());
         let held: usize = self.entries.iter().map(|entry| len(&entry.change.before) + len(&entry.change.after)).sum();
         if held <= limits::PATCH_HELD_BYTES {
@@ -139,19 +138,19 @@ impl Draft<'_> {
     }
 }
 
-fn refused(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::Misfit, mask: &Mask) -> Refusal {
-    let Some(hunk) = file.hunks.get(misfit.number - 1) else { return too_large(name, bytes.len() as u64) };
+fn mismatch_refusal(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::HunkMismatch, mask: &Mask) -> Refusal {
+    let Some(hunk) = file.hunks.get(misfit.number - 1) else { return too_large_refusal(name, bytes.len() as u64) };
     let which = format!("hunk {} of {name} ({})", misfit.number, hunk.header);
     let side = |leave_out: Side| -> Vec<u8> {
         hunk.lines.iter().filter(|line| line.side != leave_out).flat_map(|line| line.text.bytes()).collect()
     };
     let (old, new) = (side(Side::New), side(Side::Old));
     match misfit.why {
-        Why::TooLarge => too_large(name, limits::FILE_BYTES + 1),
-        Why::Ambiguous => {
+        MismatchKind::TooLarge => too_large_refusal(name, limits::FILE_BYTES + 1),
+        MismatchKind::Ambiguous => {
             Refusal::new(ErrorCode::AmbiguousHunk, format!("{which} fits in several places, and not where it says"))
         }
-        Why::NotThere => {
+        MismatchKind::NotThere => {
             let applied = old != new && !new.is_empty() && memchr::memmem::find(bytes, &new).is_some();
             let hint = if applied {
                 "the new lines are there already: perhaps it was applied before. Read the file; nothing was changed"
@@ -166,7 +165,7 @@ fn refused(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::Misfit, mas
     }
 }
 
-fn left_over(name: &str, bytes: &[u8]) -> Refusal {
+fn leftover_refusal(name: &str, bytes: &[u8]) -> Refusal {
     let lines = memchr::memchr_iter(b'\n', bytes).count().max(1);
     let message = format!("the patch deletes {name}, but {lines} of its lines are not in the patch");
     Refusal::new(ErrorCode::NoMatch, message)

@@ -10,13 +10,34 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::ReadFile;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use rustix::io::Errno;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
-use super::root::{Opened, Root, failed, shown};
+use super::root::{OpenedFile, Root, display_path, errno_refusal};
 use crate::limits;
 use crate::secrets::Mask;
 
-/// What was found on the way through the file.
+/// The lines of a file, or an image without lines.
+#[derive(Debug, Serialize)]
+pub(super) struct ReadResult {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<ImageRead>,
+    content: String,
+    /// The number of lines of the file; null if it was not read to its end.
+    lines: Option<u64>,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ImageRead {
+    media_type: &'static str,
+    data: String,
+}
+
+/// The lines that were read so far, and the facts about the file that were seen.
 #[derive(Default)]
 struct Lines {
     content: Vec<u8>,
@@ -34,13 +55,13 @@ struct Lines {
     ended: bool,
 }
 
-pub(super) fn run(call: &ReadFile, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn read_file(call: &ReadFile, root: &Root) -> Result<ReadResult, Refusal> {
     let path = root.relative(&call.path)?;
     let opened = root.open_file(&path)?;
     if let Some(kind) = image_kind(&opened) {
-        return image(kind, &path, opened);
+        return read_image(kind, &path, opened);
     }
-    let lines = look(call, &path, opened, root.mask())?;
+    let lines = read_lines(call, &path, opened, root.mask())?;
     if lines.begun < call.offset && call.offset > 1 {
         return Err(past_the_end(call, &path, &lines));
     }
@@ -50,13 +71,6 @@ pub(super) fn run(call: &ReadFile, root: &Root) -> Result<Value, Refusal> {
     };
     let last = call.offset + lines.taken - u64::from(lines.taken > 0);
     let more = !lines.ended || last < lines.begun && lines.taken > 0;
-    let mut result = Map::new();
-    result.insert("content".to_owned(), json!(content));
-    result.insert("lines".to_owned(), if lines.ended { json!(lines.begun) } else { Value::Null });
-    result.insert("truncated".to_owned(), json!(more || lines.clipped.is_some()));
-    if more {
-        result.insert("next_offset".to_owned(), json!(last + 1));
-    }
     let mut notes = Vec::new();
     if let Some(line) = lines.clipped {
         let most = limits::READ_LINE_BYTES;
@@ -65,40 +79,44 @@ pub(super) fn run(call: &ReadFile, root: &Root) -> Result<Value, Refusal> {
     if lossy {
         notes.push("the file is not UTF-8: what could not be read is shown as \u{fffd}; leave it out of edits".into());
     }
-    if !notes.is_empty() {
-        result.insert("note".to_owned(), json!(notes.join("; ")));
-    }
-    Ok(Value::Object(result))
+    Ok(ReadResult {
+        image: None,
+        content,
+        lines: lines.ended.then_some(lines.begun),
+        truncated: more || lines.clipped.is_some(),
+        next_offset: more.then_some(last + 1),
+        note: (!notes.is_empty()).then(|| notes.join("; ")),
+    })
 }
 
-/// What kind of image it is, if any. A text may begin with the letters of one; it has no byte that is not of a text.
-fn image_kind(opened: &Opened) -> Option<&'static str> {
+/// The kind of image, if any. A text may begin with the signature of one; it has no byte that is not of a text.
+fn image_kind(opened: &OpenedFile) -> Option<&'static str> {
     let mut start = [0; 512];
     let read = opened.file.read_at(&mut start, 0).unwrap_or_default();
     let start = &start[..read];
     media_type(start).filter(|_| start.contains(&0) || std::str::from_utf8(start).is_err())
 }
 
-fn image(kind: &'static str, path: &Path, opened: Opened) -> Result<Value, Refusal> {
+fn read_image(kind: &'static str, path: &Path, opened: OpenedFile) -> Result<ReadResult, Refusal> {
     let mut bytes = Vec::new();
     let read = opened.file.take(IMAGE_BYTES as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| failed(path, Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+    read.map_err(|error| errno_refusal(path, Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
     if bytes.len() > IMAGE_BYTES {
         let size = opened.bytes.max(bytes.len() as u64);
-        let message = format!("{} is an image of {size} bytes; one is shown up to {IMAGE_BYTES}", shown(path));
+        let message = format!("{} is an image of {size} bytes; one is shown up to {IMAGE_BYTES}", display_path(path));
         let hint =
             "make a smaller one with ExecCommand, for example magick FILE -resize 1200x1200 small.jpg, and read that";
         return Err(Refusal::new(ErrorCode::FileTooLarge, message).with_hint(hint));
     }
     if let Err(wrong) = whole(&bytes) {
-        let message = format!("{} is an image that can't be shown: {wrong}", shown(path));
+        let message = format!("{} is an image that can't be shown: {wrong}", display_path(path));
         return Err(Refusal::new(ErrorCode::UnreadableImage, message));
     }
-    let image = json!({ "media_type": kind, "data": BASE64_STANDARD.encode(bytes) });
-    Ok(json!({ "image": image, "content": "", "lines": 0, "truncated": false }))
+    let image = Some(ImageRead { media_type: kind, data: BASE64_STANDARD.encode(bytes) });
+    Ok(ReadResult { image, content: String::new(), lines: Some(0), truncated: false, next_offset: None, note: None })
 }
 
-fn look(call: &ReadFile, path: &Path, opened: Opened, mask: &Mask) -> Result<Lines, Refusal> {
+fn read_lines(call: &ReadFile, path: &Path, opened: OpenedFile, mask: &Mask) -> Result<Lines, Refusal> {
     let mut reader = BufReader::with_capacity(128 << 10, opened.file);
     let mut lines = Lines::default();
     let mut in_line = false;
@@ -106,7 +124,7 @@ fn look(call: &ReadFile, path: &Path, opened: Opened, mask: &Mask) -> Result<Lin
         let buffer = match reader.fill_buf() {
             Ok(buffer) => buffer,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(failed(path, Errno::from_io_error(&error).unwrap_or(Errno::IO))),
+            Err(error) => return Err(errno_refusal(path, Errno::from_io_error(&error).unwrap_or(Errno::IO))),
         };
         if buffer.is_empty() {
             lines.ended = true;
@@ -116,7 +134,7 @@ fn look(call: &ReadFile, path: &Path, opened: Opened, mask: &Mask) -> Result<Lin
         if lines.looked_at == 0 {
             refuse_binary(path, buffer)?;
         }
-        if lines.are_taken(call) {
+        if lines.are_complete(call) {
             // Only counted from here on.
             let ends = memchr::memchr_iter(b'\n', buffer).count() as u64;
             let ended = buffer.ends_with(b"\n");
@@ -129,9 +147,9 @@ fn look(call: &ReadFile, path: &Path, opened: Opened, mask: &Mask) -> Result<Lin
                     lines.begin(call);
                 }
                 in_line = !piece.ends_with(b"\n");
-                if lines.takes(call) {
+                if lines.is_wanted(call) {
                     refuse_binary(path, piece)?;
-                    lines.take(piece, mask);
+                    lines.take_piece(piece, mask);
                     if !in_line {
                         lines.end_line(mask);
                     }
@@ -163,17 +181,17 @@ impl Lines {
     }
 
     /// Whether nothing more is asked for, not even the rest of the line.
-    fn are_taken(&self, call: &ReadFile) -> bool {
-        (self.full || self.taken >= call.limit) && !self.takes(call)
+    fn are_complete(&self, call: &ReadFile) -> bool {
+        (self.full || self.taken >= call.limit) && !self.is_wanted(call)
     }
 
     /// Whether the line that is being read is one of those asked for.
-    fn takes(&self, call: &ReadFile) -> bool {
+    fn is_wanted(&self, call: &ReadFile) -> bool {
         self.taken > 0 && self.begun == call.offset + self.taken - 1
     }
 
     /// Takes a piece of the line, with as much beyond what is shown as it takes to mask that.
-    fn take(&mut self, piece: &[u8], mask: &Mask) {
+    fn take_piece(&mut self, piece: &[u8], mask: &Mask) {
         let room = (limits::READ_LINE_BYTES + 1 + mask.lookahead()).saturating_sub(self.line.len());
         self.line.extend_from_slice(&piece[..piece.len().min(room)]);
         if piece.len() > room && piece.ends_with(b"\n") {
@@ -189,7 +207,7 @@ impl Lines {
             return;
         }
         self.clipped = self.clipped.or(Some(self.begun));
-        let masked = mask.bytes(&line);
+        let masked = mask.masked_bytes(&line);
         let text = masked.strip_suffix(b"\n").unwrap_or(&masked);
         self.content.extend_from_slice(&text[..text.len().min(limits::READ_LINE_BYTES)]);
         drop_half_char(&mut self.content);
@@ -226,11 +244,11 @@ fn refuse_binary(path: &Path, bytes: &[u8]) -> Result<(), Refusal> {
     } else {
         "look at it with ExecCommand, for example file FILE, or xxd FILE | head"
     };
-    Err(Refusal::new(ErrorCode::BinaryFile, format!("{} is not text", shown(path))).with_hint(hint))
+    Err(Refusal::new(ErrorCode::BinaryFile, format!("{} is not text", display_path(path))).with_hint(hint))
 }
 
 fn past_the_end(call: &ReadFile, path: &Path, lines: &Lines) -> Refusal {
-    let (path, offset) = (shown(path), call.offset);
+    let (path, offset) = (display_path(path), call.offset);
     if lines.ended {
         let message = format!("{path} has {} lines; line {offset} is past its end", lines.begun);
         return Refusal::new(ErrorCode::PastTheEnd, message);

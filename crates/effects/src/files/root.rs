@@ -21,17 +21,17 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::target::Target;
+use crate::file_identity::open_folder;
 use crate::git_dir::GitDirParts;
 use crate::limits;
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 use crate::secrets::Mask;
-use crate::unlinked::open_folder;
 
 /// Names looked at for one that is near a name there is none of.
 const NAMES_LOOKED_AT: usize = 2_000;
 
 /// Files that a call must not reach although it may run.
-pub trait LeavesOut: std::fmt::Debug + Send + Sync {
+pub trait ExcludesFiles: std::fmt::Debug + Send + Sync {
     /// Whether the file at this path, from the workspace on and without links, is to be left out.
     fn leaves_out(&self, path: &Path) -> bool;
 }
@@ -48,13 +48,13 @@ pub struct Root {
     /// Not to be written, though they lie inside. By their real names.
     read_only: Vec<PathBuf>,
     /// Files that the operator's policy keeps from this call.
-    unseen: Option<Arc<dyn LeavesOut>>,
+    unseen: Option<Arc<dyn ExcludesFiles>>,
     mask: Mask,
 }
 
 /// A regular file that is open for reading.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedFile {
     pub file: File,
     pub bytes: u64,
 }
@@ -62,14 +62,14 @@ pub(crate) struct Opened {
 impl Root {
     /// Opens a folder by its real path. A link in its place is refused as `moved`.
     pub fn open(workspace: &Path) -> Result<Root, Refusal> {
-        Root::of(open_folder(workspace)?, workspace)
+        Root::from_open(open_folder(workspace)?, workspace)
     }
 
-    /// A folder that is open already, and was opened by this path.
-    pub(crate) fn of(folder: OwnedFd, workspace: &Path) -> Result<Root, Refusal> {
+    /// Takes a folder that is open already, and was opened by this path.
+    pub(crate) fn from_open(folder: OwnedFd, workspace: &Path) -> Result<Root, Refusal> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // Asked once here, so that a system without it says so before anything is done.
-        match beneath(&folder, Path::new("."), flags).and_then(|_| real_path(&folder)) {
+        // Tried once here, so that a system without the call is reported before anything is done.
+        match open_beneath(&folder, Path::new("."), flags).and_then(|_| real_path(&folder)) {
             Ok(resolved) => {
                 let (named, closed, read_only) = (workspace.to_owned(), Vec::new(), Vec::new());
                 Ok(Root { folder, named, resolved, closed, read_only, unseen: None, mask: Mask::default() })
@@ -80,7 +80,7 @@ impl Root {
             )),
             Err(errno) => Err(Refusal::new(
                 ErrorCode::NoWorkspace,
-                format!("the workspace {} can't be opened: {}", workspace.display(), says(errno)),
+                format!("the workspace {} can't be opened: {}", workspace.display(), describe_errno(errno)),
             )
             .with_hint("ask the operator to attach a folder that is there: abide agent show says which one it is")),
         }
@@ -89,7 +89,7 @@ impl Root {
     /// The same without these places, each by its path of the whole system.
     #[must_use]
     pub fn without(mut self, closed: impl IntoIterator<Item = PathBuf>) -> Root {
-        // Of a place that is a link, where it leads is closed too.
+        // The target of a link is closed too.
         self.closed = closed.into_iter().flat_map(|path| [path.canonicalize().ok(), Some(path)]).flatten().collect();
         self
     }
@@ -104,8 +104,8 @@ impl Root {
 
     /// The same without the files that the policy keeps from a call.
     #[must_use]
-    pub fn without_unseen(mut self, unseen: Option<impl LeavesOut + 'static>) -> Root {
-        self.unseen = unseen.map(|unseen| Arc::new(unseen) as Arc<dyn LeavesOut>);
+    pub fn without_unseen(mut self, unseen: Option<impl ExcludesFiles + 'static>) -> Root {
+        self.unseen = unseen.map(|unseen| Arc::new(unseen) as Arc<dyn ExcludesFiles>);
         self
     }
 
@@ -140,9 +140,9 @@ impl Root {
 
     /// Where a path leads when all links are followed, from the workspace on. A file that is not there yet is where it
     /// would be made. None if it leads out.
-    pub(crate) fn real(&self, path: &WorkspacePath) -> Option<PathBuf> {
+    pub(crate) fn resolve_real(&self, path: &WorkspacePath) -> Option<PathBuf> {
         let path = self.relative(path).ok()?;
-        match beneath(&self.folder, &path, OFlags::PATH) {
+        match open_beneath(&self.folder, &path, OFlags::PATH) {
             Ok(opened) => return self.place_of(&opened),
             Err(Errno::NOENT) => {}
             Err(_) => return None,
@@ -152,7 +152,8 @@ impl Root {
         }
         // Some of its folders are missing, too.
         let above = path.ancestors().skip(1);
-        let opened = above.filter_map(|above| Some((above, beneath(&self.folder, above, OFlags::PATH).ok()?))).next();
+        let opened =
+            above.filter_map(|above| Some((above, open_beneath(&self.folder, above, OFlags::PATH).ok()?))).next();
         let (above, opened) = opened?;
         Some(self.place_of(&opened)?.join(path.strip_prefix(above).ok()?))
     }
@@ -163,7 +164,7 @@ impl Root {
     }
 
     /// Refuses what was opened, where it lies in a closed place.
-    fn pass(&self, opened: OwnedFd) -> Result<OwnedFd, Errno> {
+    fn refuse_closed(&self, opened: OwnedFd) -> Result<OwnedFd, Errno> {
         if !self.has_closed() {
             return Ok(opened);
         }
@@ -182,26 +183,26 @@ impl Root {
         }
         match path.strip_prefix(&self.named).or_else(|_| path.strip_prefix(&self.resolved)) {
             Ok(inside) => Ok(inside.to_owned()),
-            Err(_) => Err(outside(path)),
+            Err(_) => Err(outside_refusal(path)),
         }
     }
 
     /// Opens whatever is there. Links are followed as long as they stay inside.
     pub(crate) fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-        beneath(&self.folder, path, flags).and_then(|opened| self.pass(opened))
+        open_beneath(&self.folder, path, flags).and_then(|opened| self.refuse_closed(opened))
     }
 
     /// Something in an open folder, which is no link.
     pub(crate) fn open_in(&self, folder: &OwnedFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        fs::openat(folder, name, flags, Mode::empty()).and_then(|opened| self.pass(opened))
+        fs::openat(folder, name, flags, Mode::empty()).and_then(|opened| self.refuse_closed(opened))
     }
 
     /// A regular file, for reading. What it is, is looked at before it is opened: opening a device may do something, and
     /// opening a pipe may wait.
-    pub(crate) fn open_file(&self, path: &Path) -> Result<Opened, Refusal> {
+    pub(crate) fn open_file(&self, path: &Path) -> Result<OpenedFile, Refusal> {
         let seen = self.open_beneath(path, OFlags::PATH).map_err(|errno| self.refusal(path, errno))?;
-        regular(path, &stat(path, &seen)?)?;
+        require_regular(path, &read_stat(path, &seen)?)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let opened = self.open_beneath(path, flags).map_err(|errno| self.refusal(path, errno))?;
         opened_file(path, opened)
@@ -213,7 +214,7 @@ impl Root {
     }
 
     /// A regular file of this very folder, for reading. Of links only one is followed, to another name beside it.
-    pub(crate) fn open_own(&self, name: &str) -> Result<Opened, Refusal> {
+    pub(crate) fn open_own(&self, name: &str) -> Result<OpenedFile, Refusal> {
         let path = Path::new(name);
         let refused = |errno| self.refusal(path, errno);
         let link = match fs::readlinkat(&self.folder, path, Vec::new()) {
@@ -222,9 +223,11 @@ impl Root {
             Err(errno) => return Err(refused(errno)),
         };
         let mut parts = link.components().filter(|part| *part != Component::CurDir);
-        let (Some(Component::Normal(own)), None) = (parts.next(), parts.next()) else { return Err(outside(path)) };
+        let (Some(Component::Normal(own)), None) = (parts.next(), parts.next()) else {
+            return Err(outside_refusal(path));
+        };
         let seen = self.open_in(&self.folder, own, OFlags::PATH).map_err(refused)?;
-        regular(path, &stat(path, &seen)?)?;
+        require_regular(path, &read_stat(path, &seen)?)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         opened_file(path, self.open_in(&self.folder, own, flags).map_err(refused)?)
     }
@@ -235,16 +238,16 @@ impl Root {
         let mut made = Vec::new();
         match self.follow(path, make, &mut made) {
             Ok((folder, path)) => match path.file_name() {
-                Some(name) if self.is_of_git(&folder, name) => {
+                Some(name) if self.is_git_record(&folder, name) => {
                     self.unmake(&made);
-                    Err(of_git(&path))
+                    Err(git_refusal(&path))
                 }
                 Some(name) if self.is_read_only(&folder, name) => {
                     self.unmake(&made);
-                    Err(of_programs(&path))
+                    Err(programs_refusal(&path))
                 }
                 Some(name) => Ok(Target { folder, name: name.to_owned(), path, made }),
-                None => Err(is_folder(&path)),
+                None => Err(folder_refusal(&path)),
             },
             Err(errno) => {
                 self.unmake(&made);
@@ -258,7 +261,7 @@ impl Root {
     ///
     /// Decided by the folder that is open, and by those around it as they are now, not by a path: records may have any
     /// name, and a name may be swapped.
-    fn is_of_git(&self, folder: &OwnedFd, name: &OsStr) -> bool {
+    fn is_git_record(&self, folder: &OwnedFd, name: &OsStr) -> bool {
         let is_git = |name: &OsStr| name.eq_ignore_ascii_case(".git");
         let Ok(real) = real_path(folder) else { return true };
         let inside = real.strip_prefix(&self.resolved).unwrap_or(&real);
@@ -364,17 +367,17 @@ impl Root {
     /// Why `path` could not be opened, for a model.
     pub(super) fn refusal(&self, path: &Path, errno: Errno) -> Refusal {
         if errno == Errno::NOENT {
-            let hint = match self.near(path) {
+            let hint = match self.nearest_path(path) {
                 Some(near) => format!("did you mean {near}? Glob lists what is there"),
                 None => "Glob lists what is there, for example {\"pattern\": \"**/*\"}".to_owned(),
             };
-            return Refusal::new(ErrorCode::NotFound, format!("{} is not there", shown(path))).with_hint(hint);
+            return Refusal::new(ErrorCode::NotFound, format!("{} is not there", display_path(path))).with_hint(hint);
         }
-        failed(path, errno)
+        errno_refusal(path, errno)
     }
 
     /// The path with its first wrong name put right, as far as one is near.
-    fn near(&self, path: &Path) -> Option<String> {
+    fn nearest_path(&self, path: &Path) -> Option<String> {
         let mut at = PathBuf::new();
         let mut components = path.components();
         for component in components.by_ref() {
@@ -386,9 +389,9 @@ impl Root {
                     entries.filter_map(|entry| Some(entry.file_name().to_str().ok()?.to_owned())).collect();
                 let wanted = component.as_os_str().to_str()?;
                 let known = names.iter().map(String::as_str).filter(|name| !matches!(*name, "." | ".."));
-                at.push(nearest(wanted, known)?);
+                at.push(nearest_name(wanted, known)?);
                 at.extend(components);
-                return Some(shown(&at));
+                return Some(display_path(&at));
             }
             at = next;
         }
@@ -396,11 +399,11 @@ impl Root {
     }
 }
 
-fn beneath(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_beneath(folder: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-    // The system says "again" when something was renamed while it looked for `..`. Whoever renames for ever does not
-    // keep us for ever.
+    // The system returns EAGAIN when something was renamed while it resolved `..`. The number of tries is bounded,
+    // because a command may rename for ever.
     for _ in 0..limits::OPEN_TRIES {
         match fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -416,69 +419,69 @@ fn real_path(opened: &OwnedFd) -> Result<PathBuf, Errno> {
     Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
 }
 
-pub(super) fn opened_file(path: &Path, opened: OwnedFd) -> Result<Opened, Refusal> {
-    let stat = stat(path, &opened)?;
-    regular(path, &stat)?;
-    if made_up(&opened) {
+pub(super) fn opened_file(path: &Path, opened: OwnedFd) -> Result<OpenedFile, Refusal> {
+    let stat = read_stat(path, &opened)?;
+    require_regular(path, &stat)?;
+    if is_synthetic(&opened) {
         return Err(Refusal::new(
             ErrorCode::NotAFile,
-            format!("{} is made up by the system as it is read", shown(path)),
+            format!("{} is made up by the system as it is read", display_path(path)),
         )
         .with_hint("read it with ExecCommand, if it has to be"));
     }
-    Ok(Opened { file: File::from(opened), bytes: u64::try_from(stat.st_size).unwrap_or_default() })
+    Ok(OpenedFile { file: File::from(opened), bytes: u64::try_from(stat.st_size).unwrap_or_default() })
 }
 
 /// Files of /proc, /sys and the like have no size and no end that one can rely on.
-fn made_up(opened: &OwnedFd) -> bool {
+fn is_synthetic(opened: &OwnedFd) -> bool {
     const KINDS: [u64; 7] = [0x9fa0, 0x6265_6572, 0x6462_6720, 0x7472_6163, 0x0027_e0eb, 0x6367_7270, 0xcafe_4a11];
     fs::fstatfs(opened).is_ok_and(|of| u64::try_from(of.f_type).is_ok_and(|kind| KINDS.contains(&kind)))
 }
 
-fn stat(path: &Path, opened: impl AsFd) -> Result<Stat, Refusal> {
-    fs::fstat(opened).map_err(|errno| failed(path, errno))
+fn read_stat(path: &Path, opened: impl AsFd) -> Result<Stat, Refusal> {
+    fs::fstat(opened).map_err(|errno| errno_refusal(path, errno))
 }
 
-pub(super) fn regular(path: &Path, stat: &Stat) -> Result<(), Refusal> {
+pub(super) fn require_regular(path: &Path, stat: &Stat) -> Result<(), Refusal> {
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),
-        FileType::Directory => return Err(is_folder(path)),
+        FileType::Directory => return Err(folder_refusal(path)),
         FileType::Symlink => "a link",
         FileType::Fifo => "a pipe",
         FileType::Socket => "a socket",
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Unknown => "no regular file",
     };
-    let message = format!("{} is {what}", shown(path));
+    let message = format!("{} is {what}", display_path(path));
     Err(Refusal::new(ErrorCode::NotAFile, message)
         .with_hint("name a regular file; ExecCommand can work with other kinds"))
 }
 
-fn is_folder(path: &Path) -> Refusal {
-    let message = format!("{} is a folder", shown(path));
+fn folder_refusal(path: &Path) -> Refusal {
+    let message = format!("{} is a folder", display_path(path));
     Refusal::new(ErrorCode::IsAFolder, message)
 }
 
-fn of_git(path: &Path) -> Refusal {
-    let message = format!("{} is part of a repository's own records", shown(path));
+fn git_refusal(path: &Path) -> Refusal {
+    let message = format!("{} is part of a repository's own records", display_path(path));
     Refusal::new(ErrorCode::GitRecords, message)
 }
 
-fn of_programs(path: &Path) -> Refusal {
-    let message = format!("{} lies in a folder of PATH, which agents can only read", shown(path));
+fn programs_refusal(path: &Path) -> Refusal {
+    let message = format!("{} lies in a folder of PATH, which agents can only read", display_path(path));
     Refusal::new(ErrorCode::ReadOnly, message)
 }
 
-pub(super) fn outside(path: &Path) -> Refusal {
-    Refusal::new(ErrorCode::OutsideWorkspace, format!("{} leads out of the workspace", shown(path)))
+pub(super) fn outside_refusal(path: &Path) -> Refusal {
+    Refusal::new(ErrorCode::OutsideWorkspace, format!("{} leads out of the workspace", display_path(path)))
 }
 
 /// The world said no to `path`.
-pub(super) fn failed(path: &Path, errno: Errno) -> Refusal {
-    let refusal = |code| Refusal::new(code, format!("{}: {}", shown(path), says(errno)));
+pub(super) fn errno_refusal(path: &Path, errno: Errno) -> Refusal {
+    let refusal = |code| Refusal::new(code, format!("{}: {}", display_path(path), describe_errno(errno)));
     match errno {
-        Errno::XDEV => outside(path),
-        Errno::ISDIR => is_folder(path),
+        Errno::XDEV => outside_refusal(path),
+        Errno::ISDIR => folder_refusal(path),
         Errno::NOENT => refusal(ErrorCode::NotFound).with_hint("Glob lists what is there"),
         Errno::NOTDIR => {
             refusal(ErrorCode::NotAFolder).with_hint("a file stands where the path has a folder: name another path")
@@ -498,12 +501,12 @@ pub(super) fn failed(path: &Path, errno: Errno) -> Refusal {
     }
 }
 
-fn says(errno: Errno) -> String {
+fn describe_errno(errno: Errno) -> String {
     std::io::Error::from(errno).to_string()
 }
 
 /// A path as refusals show it: on one line, and no longer than a line.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn display_path(path: &Path) -> String {
     let text = path.display().to_string();
     let text = if text.is_empty() { ".".to_owned() } else { text };
     let plain = text.chars().take(limits::PATH_SHOWN).map(|c| if c.is_control() { '\u{fffd}' } else { c });

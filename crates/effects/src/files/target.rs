@@ -16,7 +16,7 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 use rustix::fs::{self, AtFlags, FlockOperation, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use super::root::{failed, opened_file, regular, shown};
+use super::root::{display_path, errno_refusal, opened_file, require_regular};
 use crate::limits;
 
 #[derive(Debug)]
@@ -39,35 +39,35 @@ pub(super) struct Content {
 pub(super) const PLAIN: u32 = 0o644;
 
 impl Target {
-    /// What is there now, whole. More than can be worked on is a refusal.
+    /// The whole current content. Refused if it is too large.
     pub(super) fn content(&self) -> Result<Option<Content>, Refusal> {
-        let Some(stat) = self.stat()? else { return Ok(None) };
+        let Some(stat) = self.read_stat()? else { return Ok(None) };
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let opened =
-            fs::openat(&self.folder, &self.name, flags, Mode::empty()).map_err(|errno| failed(&self.path, errno))?;
+        let opened = fs::openat(&self.folder, &self.name, flags, Mode::empty())
+            .map_err(|errno| errno_refusal(&self.path, errno))?;
         let opened = opened_file(&self.path, opened)?;
         let mut bytes = Vec::new();
         let read = opened.file.take(limits::FILE_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|error| failed(&self.path, errno(&error)))?;
+        read.map_err(|error| errno_refusal(&self.path, errno_of(&error)))?;
         if bytes.len() as u64 > limits::FILE_BYTES {
-            return Err(too_large(&self.path.display().to_string(), opened.bytes));
+            return Err(too_large_refusal(&self.path.display().to_string(), opened.bytes));
         }
         Ok(Some(Content { bytes, mode: stat.st_mode & 0o777 }))
     }
 
     /// The file's own entry; anything but a regular file is refused.
-    pub(super) fn stat(&self) -> Result<Option<Stat>, Refusal> {
+    pub(super) fn read_stat(&self) -> Result<Option<Stat>, Refusal> {
         match fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => regular(&self.path, &stat).map(|()| Some(stat)),
+            Ok(stat) => require_regular(&self.path, &stat).map(|()| Some(stat)),
             Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(failed(&self.path, errno)),
+            Err(errno) => Err(errno_refusal(&self.path, errno)),
         }
     }
 
     /// Puts a file with this content here, whatever is here now. Durable when it returns.
     pub(super) fn write(&self, bytes: &[u8], mode: u32) -> Result<(), Refusal> {
         remove_leftovers(&self.folder);
-        let owner = self.stat()?.map(|stat| (stat.st_uid, stat.st_gid));
+        let owner = self.read_stat()?.map(|stat| (stat.st_uid, stat.st_gid));
         let mut written = Err(Errno::NOENT);
         for _ in 0..limits::OPEN_TRIES {
             written = self.write_once(bytes, mode, owner);
@@ -76,12 +76,12 @@ impl Target {
                 break;
             }
         }
-        written.and_then(|()| self.sync_folder()).map_err(|errno| failed(&self.path, errno))
+        written.and_then(|()| self.sync_folder()).map_err(|errno| errno_refusal(&self.path, errno))
     }
 
     fn write_once(&self, bytes: &[u8], mode: u32, owner: Option<(u32, u32)>) -> Result<(), Errno> {
-        let (temporary, mut file) = self.temporary()?;
-        let written = file.write_all(bytes).map_err(|error| errno(&error)).and_then(|()| {
+        let (temporary, mut file) = self.create_temporary()?;
+        let written = file.write_all(bytes).map_err(|error| errno_of(&error)).and_then(|()| {
             if let Some((uid, gid)) = owner {
                 // Only where we may: for most users it is their own file already.
                 let _ = fs::fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
@@ -98,7 +98,7 @@ impl Target {
 
     pub(super) fn remove(&self) -> Result<(), Refusal> {
         let removed = fs::unlinkat(&self.folder, &self.name, AtFlags::empty()).and_then(|()| self.sync_folder());
-        removed.map_err(|errno| failed(&self.path, errno))
+        removed.map_err(|errno| errno_refusal(&self.path, errno))
     }
 
     fn sync_folder(&self) -> Result<(), Errno> {
@@ -109,7 +109,7 @@ impl Target {
         }
     }
 
-    fn temporary(&self) -> Result<(String, File), Errno> {
+    fn create_temporary(&self) -> Result<(String, File), Errno> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..limits::OPEN_TRIES {
@@ -117,7 +117,7 @@ impl Target {
             let name = format!("{PREFIX}{}-{count}{SUFFIX}", std::process::id());
             match fs::openat(&self.folder, &name, flags, Mode::from_raw_mode(0o600)) {
                 Ok(opened) => {
-                    // Nobody waits for this lock; it only says that the writer lives.
+                    // No process waits for this lock; it only shows that the writer lives.
                     let _ = fs::flock(&opened, FlockOperation::NonBlockingLockExclusive);
                     return Ok((name, File::from(opened)));
                 }
@@ -129,12 +129,12 @@ impl Target {
     }
 }
 
-fn errno(error: &std::io::Error) -> Errno {
+fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-pub(super) fn too_large(path: &str, bytes: u64) -> Refusal {
-    let (path, most) = (shown(std::path::Path::new(path)), limits::FILE_BYTES);
+pub(super) fn too_large_refusal(path: &str, bytes: u64) -> Refusal {
+    let (path, most) = (display_path(std::path::Path::new(path)), limits::FILE_BYTES);
     let message = format!("{path} has {bytes} bytes; at most {most} are worked on at once");
     Refusal::new(ErrorCode::FileTooLarge, message).with_hint("change it with ExecCommand, or split it")
 }

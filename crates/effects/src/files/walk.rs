@@ -15,14 +15,14 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{self, AtFlags, FileType, OFlags};
 
-use super::root::{Opened, Root, opened_file, shown};
+use super::root::{OpenedFile, Root, display_path, opened_file};
 use super::target::is_temporary;
 use crate::limits;
 
-/// How a walk went.
+/// The summary of a walk.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Walked {
-    /// There was more than one walk goes through.
+pub(super) struct WalkSummary {
+    /// There were more entries than one walk visits.
     pub cut: bool,
     /// Something was left out because an ignore file names it.
     pub ignored: bool,
@@ -33,8 +33,8 @@ pub(super) struct Walked {
 /// Said beside the results of such a walk.
 pub(super) const HELD_BACK: &str = "files that the operator's policy keeps from you were left out: name one in `path` to see whether you may ask for it";
 
-/// Something that is no folder, on a walk.
-pub(super) struct Seen<'a> {
+/// An entry that is not a folder, on a walk.
+pub(super) struct WalkEntry<'a> {
     root: &'a Root,
     folder: &'a OwnedFd,
     name: &'a OsStr,
@@ -44,10 +44,10 @@ pub(super) struct Seen<'a> {
     pub is_file: bool,
 }
 
-impl Seen<'_> {
-    /// Opens it as a regular file; whatever else it has become is none.
-    pub(super) fn open(&self) -> Option<Opened> {
-        open_in(self.root, self.folder, self.name)
+impl WalkEntry<'_> {
+    /// Opens it as a regular file; None if it is anything else by now.
+    pub(super) fn open_file(&self) -> Option<OpenedFile> {
+        open_file_in(self.root, self.folder, self.name)
     }
 }
 
@@ -58,38 +58,38 @@ struct Frame {
     entries: std::vec::IntoIter<(OsString, FileType)>,
 }
 
-struct Rules {
+struct IgnoreRules {
     /// The folder whose rules they are, from the workspace on.
     of: PathBuf,
     rules: Gitignore,
 }
 
-/// Shows everything below `start` until it is told to stop.
-pub(super) fn walk(
+/// Calls `show` for everything below `start` until it breaks.
+pub(super) fn walk_folder(
     root: &Root,
     start: &Path,
     hidden: bool,
-    mut show: impl FnMut(&Seen<'_>) -> ControlFlow<()>,
-) -> Result<Walked, Refusal> {
+    mut show: impl FnMut(&WalkEntry<'_>) -> ControlFlow<()>,
+) -> Result<WalkSummary, Refusal> {
     if start.components().any(|part| part == Component::Normal(OsStr::new(".git"))) {
-        let message = format!("{} is git's own, and not searched", shown(start));
+        let message = format!("{} is git's own, and not searched", display_path(start));
         return Err(Refusal::new(ErrorCode::NotSearched, message));
     }
     let open = |path: &Path| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         root.open_beneath(path, flags).map_err(|errno| root.refusal(path, errno))
     };
-    let mut walked = Walked::default();
+    let mut walked = WalkSummary::default();
     let mut left = limits::WALK_ENTRIES;
     let mut rules = Vec::new();
     let above: Vec<&Path> = start.ancestors().skip(1).collect();
     for path in above.into_iter().rev() {
-        rules.push(Rules { of: path.to_owned(), rules: rules_of(root, &open(path)?) });
+        rules.push(IgnoreRules { of: path.to_owned(), rules: read_rules(root, &open(path)?) });
     }
     let folder = open(start)?;
     let real_start = root.place_of(&folder).unwrap_or_else(|| start.to_owned());
-    rules.push(Rules { of: start.to_owned(), rules: rules_of(root, &folder) });
-    let entries = entries(&folder, hidden, &mut left, &mut walked.cut);
+    rules.push(IgnoreRules { of: start.to_owned(), rules: read_rules(root, &folder) });
+    let entries = read_entries(&folder, hidden, &mut left, &mut walked.cut);
     let mut frames = vec![Frame { folder, path: PathBuf::new(), entries }];
     loop {
         let deep = frames.len() >= limits::WALK_DEPTH;
@@ -112,13 +112,13 @@ pub(super) fn walk(
                 continue;
             }
             // Swapped, gone or closed to us meanwhile: it is not there.
-            let Some(folder) = folder_in(root, &frame.folder, &name) else { continue };
-            rules.push(Rules { of: path, rules: rules_of(root, &folder) });
-            let entries = self::entries(&folder, hidden, &mut left, &mut walked.cut);
+            let Some(folder) = open_folder_in(root, &frame.folder, &name) else { continue };
+            rules.push(IgnoreRules { of: path, rules: read_rules(root, &folder) });
+            let entries = self::read_entries(&folder, hidden, &mut left, &mut walked.cut);
             frames.push(Frame { folder, path: from_start, entries });
         } else {
             let is_file = kind == FileType::RegularFile;
-            let seen = Seen { root, folder: &frame.folder, name: &name, path, from_start: &from_start, is_file };
+            let seen = WalkEntry { root, folder: &frame.folder, name: &name, path, from_start: &from_start, is_file };
             if show(&seen).is_break() {
                 return Ok(walked);
             }
@@ -126,8 +126,8 @@ pub(super) fn walk(
     }
 }
 
-/// What is in a folder, by name.
-fn entries(
+/// The entries of a folder, by name.
+fn read_entries(
     folder: &OwnedFd,
     hidden: bool,
     left: &mut usize,
@@ -156,18 +156,18 @@ fn entries(
     entries.into_iter()
 }
 
-fn folder_in(root: &Root, folder: &OwnedFd, name: &OsStr) -> Option<OwnedFd> {
+fn open_folder_in(root: &Root, folder: &OwnedFd, name: &OsStr) -> Option<OwnedFd> {
     root.open_in(folder, name, OFlags::RDONLY | OFlags::DIRECTORY).ok()
 }
 
-fn open_in(root: &Root, folder: &OwnedFd, name: &OsStr) -> Option<Opened> {
+fn open_file_in(root: &Root, folder: &OwnedFd, name: &OsStr) -> Option<OpenedFile> {
     let opened = root.open_in(folder, name, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
     opened_file(Path::new(name), opened).ok()
 }
 
-/// The deepest folder that has anything to say about a path decides.
-fn is_ignored(rules: &[Rules], path: &Path, is_folder: bool) -> bool {
-    for Rules { of, rules } in rules.iter().rev().filter(|rules| !rules.rules.is_empty()) {
+/// The rules of the deepest folder that match a path decide.
+fn is_ignored(rules: &[IgnoreRules], path: &Path, is_folder: bool) -> bool {
+    for IgnoreRules { of, rules } in rules.iter().rev().filter(|rules| !rules.rules.is_empty()) {
         let Ok(inside) = path.strip_prefix(of) else { continue };
         let matched = rules.matched(inside, is_folder);
         if !matched.is_none() {
@@ -177,21 +177,21 @@ fn is_ignored(rules: &[Rules], path: &Path, is_folder: bool) -> bool {
     false
 }
 
-/// What one folder's files say. The later ones win.
-fn rules_of(root: &Root, folder: &OwnedFd) -> Gitignore {
+/// The rules of one folder's ignore files. Later ones win.
+fn read_rules(root: &Root, folder: &OwnedFd) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
-    if let Some(git) = folder_in(root, folder, OsStr::new(".git"))
-        && let Some(info) = folder_in(root, &git, OsStr::new("info"))
+    if let Some(git) = open_folder_in(root, folder, OsStr::new(".git"))
+        && let Some(info) = open_folder_in(root, &git, OsStr::new("info"))
     {
-        add(root, &mut builder, &info, "exclude");
+        add_rules(root, &mut builder, &info, "exclude");
     }
-    add(root, &mut builder, folder, ".gitignore");
-    add(root, &mut builder, folder, ".ignore");
+    add_rules(root, &mut builder, folder, ".gitignore");
+    add_rules(root, &mut builder, folder, ".ignore");
     builder.build().unwrap_or_else(|_| Gitignore::empty())
 }
 
-fn add(root: &Root, builder: &mut GitignoreBuilder, folder: &OwnedFd, name: &str) {
-    let Some(opened) = open_in(root, folder, OsStr::new(name)) else { return };
+fn add_rules(root: &Root, builder: &mut GitignoreBuilder, folder: &OwnedFd, name: &str) {
+    let Some(opened) = open_file_in(root, folder, OsStr::new(name)) else { return };
     let mut bytes = Vec::new();
     if opened.file.take(limits::IGNORE_FILE_BYTES).read_to_end(&mut bytes).is_err() {
         return;

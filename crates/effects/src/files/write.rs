@@ -2,22 +2,22 @@
 
 use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::WriteFile;
-use serde_json::{Value, json};
 
-use super::changes::{self, Change};
-use super::root::{Root, shown};
+use super::changes::{self, Change, ChangeResult, ChangedFile};
+use super::root::{Root, display_path};
 use super::target::{Content, PLAIN};
 
-pub(super) fn run(call: &WriteFile, root: &Root) -> Result<Value, Refusal> {
+pub(super) fn write_file(call: &WriteFile, root: &Root) -> Result<ChangeResult, Refusal> {
     let path = root.relative(&call.path)?;
     let target = root.target(&path, true)?;
     let before = match target.content() {
         Ok(before) => before,
         // Too much to compare with, but nothing speaks against replacing it.
         Err(refusal) if refusal.code == ErrorCode::FileTooLarge => {
-            let mode = target.stat()?.map_or(PLAIN, |stat| stat.st_mode);
+            let mode = target.read_stat()?.map_or(PLAIN, |stat| stat.st_mode);
             target.write(call.content.as_bytes(), mode)?;
-            return Ok(json!({ "changed": [{ "path": shown(&path), "action": "updated" }] }));
+            let changed = vec![ChangedFile { path: display_path(&path), action: "updated" }];
+            return Ok(ChangeResult { changed });
         }
         Err(refusal) => {
             root.unmake(&target.made);
@@ -26,5 +26,5 @@ pub(super) fn run(call: &WriteFile, root: &Root) -> Result<Value, Refusal> {
     };
     let mode = before.as_ref().map_or(PLAIN, |content| content.mode);
     let after = Some(Content { bytes: call.content.clone().into_bytes(), mode });
-    changes::make(root, &[Change { target, before, after, path: shown(&path) }])
+    changes::apply_changes(root, &[Change { target, before, after, path: display_path(&path) }])
 }

@@ -28,12 +28,12 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn find(git_dir: &OwnedFd) -> Option<Head> {
+    pub(super) fn read(git_dir: &OwnedFd) -> Option<Head> {
         if let Ok(link) = fs::readlinkat(git_dir, "HEAD", Vec::new()) {
             let content = [b"ref: ", link.as_bytes(), b"\n"].concat();
             return Some(Head { content, is_link: true });
         }
-        Some(Head { content: content(git_dir)?, is_link: false })
+        Some(Head { content: read_content(git_dir)?, is_link: false })
     }
 
     pub(super) fn is_as_git_writes(&self) -> bool {
@@ -63,7 +63,7 @@ fn begins_with_id(content: &[u8]) -> bool {
 }
 
 /// The content of the `HEAD`, or its start, if that is a file that its owner may read.
-fn content(folder: &OwnedFd) -> Option<Vec<u8>> {
+fn read_content(folder: &OwnedFd) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(fs::openat(folder, "HEAD", flags, Mode::empty()).ok()?);
     let found = fs::fstat(&file).ok()?;
@@ -97,7 +97,7 @@ fn is_ref_name(name: &[u8]) -> bool {
 }
 
 /// Puts a `HEAD` in place, whatever lies there. Says the name of what was in the way and could not be removed.
-pub(super) fn put(git_dir: &OwnedFd, content: &[u8]) -> Result<Option<String>, Errno> {
+pub(super) fn replace_head(git_dir: &OwnedFd, content: &[u8]) -> Result<Option<String>, Errno> {
     let name = random_name("HEAD");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(fs::openat(git_dir, &name, flags, Mode::from_raw_mode(0o666))?);
@@ -105,14 +105,14 @@ pub(super) fn put(git_dir: &OwnedFd, content: &[u8]) -> Result<Option<String>, E
     let owner = fs::fstat(git_dir)?;
     // Only where the daemon may: for most users it is their own already.
     let _ours = fs::fchown(&file, Some(fs::Uid::from_raw(owner.st_uid)), Some(fs::Gid::from_raw(owner.st_gid)));
-    let placed = written.and_then(|()| place(git_dir, &name));
+    let placed = written.and_then(|()| write_new(git_dir, &name));
     if placed.is_err() {
         let _left = fs::unlinkat(git_dir, &name, AtFlags::empty());
     }
     placed
 }
 
-fn place(git_dir: &OwnedFd, name: &str) -> Result<Option<String>, Errno> {
+fn write_new(git_dir: &OwnedFd, name: &str) -> Result<Option<String>, Errno> {
     let mut last = Errno::EXIST;
     for _ in 0..TRIES {
         let rename = |from: &str, to: &str| fs::renameat(git_dir, from, git_dir, to);

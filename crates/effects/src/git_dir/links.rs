@@ -25,15 +25,15 @@ pub(super) struct Links {
 
 /// The outcome of removing links that are new.
 #[derive(Debug, Default)]
-pub(super) struct Removed {
+pub(super) struct LinkRemoval {
     pub(super) said: Vec<String>,
     pub(super) problems: Vec<String>,
 }
 
 impl Links {
-    pub(super) fn note(git_dir: &OwnedFd) -> Result<Links, Errno> {
+    pub(super) fn record(git_dir: &OwnedFd) -> Result<Links, Errno> {
         let mut noted = Links::default();
-        walk(git_dir, |path, found| {
+        walk_git_dir(git_dir, |path, found| {
             match found {
                 Entry::Link(to) => drop(noted.links.insert(path.to_path_buf(), to)),
                 Entry::Closed => drop(noted.closed.insert(path.to_path_buf())),
@@ -44,13 +44,13 @@ impl Links {
     }
 
     /// Removes each link that was not there, and has those that lead elsewhere lead where they did.
-    pub(super) fn remove_new(&self, git_dir: &OwnedFd) -> Removed {
-        let mut removed = Removed::default();
-        let walked = walk(git_dir, |path, found| match found {
+    pub(super) fn remove_new(&self, git_dir: &OwnedFd) -> LinkRemoval {
+        let mut removed = LinkRemoval::default();
+        let walked = walk_git_dir(git_dir, |path, found| match found {
             Entry::Link(to) => {
                 if self.links.get(path) != Some(&to) {
                     let leads = format!("{} is a new link to {}", path.display(), to.display());
-                    match self.put_back(git_dir, path) {
+                    match self.restore_link(git_dir, path) {
                         Ok(()) => removed.said.push(format!("{leads}, and was removed")),
                         Err(errno) => removed.problems.push(format!("{leads}, and could not be removed: {errno}")),
                     }
@@ -58,16 +58,18 @@ impl Links {
                 false
             }
             Entry::Closed if self.closed.contains(path) => false,
-            Entry::Closed => match open(git_dir, path, OFlags::PATH).and_then(|folder| allow_owner(&folder, 0o700)) {
-                Ok(changed) => {
-                    removed.said.extend(changed.then(|| format!("permissions of {} kept git out", path.display())));
-                    changed
+            Entry::Closed => {
+                match open_beneath(git_dir, path, OFlags::PATH).and_then(|folder| allow_owner(&folder, 0o700)) {
+                    Ok(changed) => {
+                        removed.said.extend(changed.then(|| format!("permissions of {} kept git out", path.display())));
+                        changed
+                    }
+                    Err(errno) => {
+                        removed.problems.push(format!("{} could not be searched for links: {errno}", path.display()));
+                        false
+                    }
                 }
-                Err(errno) => {
-                    removed.problems.push(format!("{} could not be searched for links: {errno}", path.display()));
-                    false
-                }
-            },
+            }
         });
         if let Err(errno) = walked {
             removed.problems.push(format!("it could not be searched for links: {errno}"));
@@ -75,9 +77,9 @@ impl Links {
         removed
     }
 
-    fn put_back(&self, git_dir: &OwnedFd, path: &Path) -> Result<(), Errno> {
+    fn restore_link(&self, git_dir: &OwnedFd, path: &Path) -> Result<(), Errno> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = open(git_dir, parent, OFlags::PATH)?;
+        let folder = open_beneath(git_dir, parent, OFlags::PATH)?;
         let name = path.file_name().unwrap_or_default();
         match fs::unlinkat(&folder, name, AtFlags::empty()) {
             Err(Errno::ACCESS) => {
@@ -99,12 +101,12 @@ enum Entry {
 
 /// Goes through a git directory without following a link. Loose objects are left out: there are many, and git replaces
 /// such a file and never writes through it. `visit` says of a closed folder whether to try it again.
-fn walk(git_dir: &OwnedFd, mut visit: impl FnMut(&Path, Entry) -> bool) -> Result<(), Errno> {
+fn walk_git_dir(git_dir: &OwnedFd, mut visit: impl FnMut(&Path, Entry) -> bool) -> Result<(), Errno> {
     let (mut folders, mut looked_at) = (VecDeque::from([PathBuf::new()]), 0_usize);
     while let Some(path) = folders.pop_front() {
         let reading = |path: &Path| {
             let at = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-            open(git_dir, at, OFlags::RDONLY)
+            open_beneath(git_dir, at, OFlags::RDONLY)
         };
         let folder = match reading(&path) {
             Err(Errno::ACCESS) if visit(&path, Entry::Closed) => reading(&path),
@@ -149,7 +151,7 @@ fn holds_loose_objects(path: &Path) -> bool {
     name.is_some_and(|name| name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-fn open(git_dir: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+fn open_beneath(git_dir: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     fs::openat2(git_dir, path, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
 }

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use super::allow_owner;
 use super::head::{self, Head};
 use super::links::Links;
-use super::shadow::{shadow, shadows, take_away};
-use crate::unlinked::open_unlinked;
+use super::shadow::{disable_shadows, shadow_warning, shadows};
+use crate::file_identity::open_unlinked;
 
 /// A git directory as it was before a command started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct RecordedGitDir {
     links: Option<Links>,
     /// Of one that was recorded in an earlier life, none.
     #[serde(skip)]
-    in_use: Option<Arc<InUse>>,
+    in_use: Option<Arc<GitDirUse>>,
 }
 
 /// A git directory, by its device and inode.
@@ -60,34 +60,34 @@ fn baselines() -> MutexGuard<'static, HashMap<Identity, Baseline>> {
 
 /// A command uses a git directory, until this is dropped.
 #[derive(Debug)]
-struct InUse(Identity);
+struct GitDirUse(Identity);
 
-impl PartialEq for InUse {
-    fn eq(&self, other: &InUse) -> bool {
+impl PartialEq for GitDirUse {
+    fn eq(&self, other: &GitDirUse) -> bool {
         self.0 == other.0
     }
 }
 
-impl Eq for InUse {}
+impl Eq for GitDirUse {}
 
-impl InUse {
+impl GitDirUse {
     /// The state that counts for this use. It is recorded under the lock, so that no command begins or ends meanwhile.
-    fn begin(folder: &OwnedFd) -> Result<(InUse, Option<Head>, Links), Errno> {
+    fn begin(folder: &OwnedFd) -> Result<(GitDirUse, Option<Head>, Links), Errno> {
         let found = fs::fstat(folder)?;
         let (identity, mut all) = ((found.st_dev, found.st_ino), baselines());
         let baseline = match all.entry(identity) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(free) => {
-                let head = Head::find(folder).filter(Head::is_as_git_reads);
-                free.insert(Baseline { uses: 0, head, links: Links::note(folder)? })
+                let head = Head::read(folder).filter(Head::is_as_git_reads);
+                free.insert(Baseline { uses: 0, head, links: Links::record(folder)? })
             }
         };
         baseline.uses += 1;
-        Ok((InUse(identity), baseline.head.clone(), baseline.links.clone()))
+        Ok((GitDirUse(identity), baseline.head.clone(), baseline.links.clone()))
     }
 }
 
-impl Drop for InUse {
+impl Drop for GitDirUse {
     fn drop(&mut self) {
         if let Entry::Occupied(mut known) = baselines().entry(self.0) {
             known.get_mut().uses -= 1;
@@ -100,7 +100,7 @@ impl Drop for InUse {
 
 /// The outcome of putting a git directory back after a command.
 #[derive(Debug, Default)]
-pub(crate) struct Restored {
+pub(crate) struct RestoreReport {
     /// For the evidence of the command.
     pub(crate) said: Vec<String>,
     /// The parts that could not be put back, for a person.
@@ -108,8 +108,8 @@ pub(crate) struct Restored {
 }
 
 impl RecordedGitDir {
-    pub(crate) fn of(root: &Path, git_dir: &Path, is_outermost: bool) -> Result<RecordedGitDir, Errno> {
-        let (in_use, head, links) = InUse::begin(&open(root, git_dir)?)?;
+    pub(crate) fn record(root: &Path, git_dir: &Path, is_outermost: bool) -> Result<RecordedGitDir, Errno> {
+        let (in_use, head, links) = GitDirUse::begin(&open_git_dir(root, git_dir)?)?;
         Ok(RecordedGitDir {
             root: root.to_path_buf(),
             git_dir: git_dir.to_path_buf(),
@@ -122,19 +122,19 @@ impl RecordedGitDir {
 
     /// Whether git would take the `HEAD` of a git directory for one.
     pub(crate) fn has_valid_head(root: &Path, git_dir: &Path) -> bool {
-        open(root, git_dir).is_ok_and(|folder| Head::find(&folder).is_some_and(|head| head.is_as_git_reads()))
+        open_git_dir(root, git_dir).is_ok_and(|folder| Head::read(&folder).is_some_and(|head| head.is_as_git_reads()))
     }
 
     /// Whether git, of whatever version, could take a folder's `HEAD` for one.
     pub(crate) fn may_have_head(root: &Path, git_dir: &Path) -> bool {
-        open(root, git_dir).is_ok_and(|folder| Head::find(&folder).is_some_and(|head| head.may_be_one()))
+        open_git_dir(root, git_dir).is_ok_and(|folder| Head::read(&folder).is_some_and(|head| head.may_be_one()))
     }
 
     /// Makes it as valid as it was, and says what was done and what an agent left beside it.
-    pub(crate) fn restore(&self) -> Restored {
+    pub(crate) fn restore(&self) -> RestoreReport {
         let path = self.root.join(&self.git_dir);
-        let mut restored = Restored::default();
-        match self.reach(&mut restored.said) {
+        let mut restored = RestoreReport::default();
+        match self.open_or_remake(&mut restored.said) {
             Ok(folder) => self.restore_in(&folder, &mut restored),
             // The user deleted it.
             Err(Errno::NOENT | Errno::NOTDIR) => {}
@@ -145,15 +145,15 @@ impl RecordedGitDir {
         }
         if !restored.problems.is_empty() {
             restored.said.extend(restored.problems.iter().cloned());
-            restored.said.extend(take_away(&self.root, &self.git_dir));
+            restored.said.extend(disable_shadows(&self.root, &self.git_dir));
         }
         let around = path.parent().filter(|_| path.file_name().is_some_and(|name| name == ".git"));
         let shadowing = around.filter(|folder| shadows(folder));
-        restored.said.extend(shadowing.map(|folder| format!("git_dir_shadowed {}", shadow(folder))));
+        restored.said.extend(shadowing.map(|folder| format!("git_dir_shadowed {}", shadow_warning(folder))));
         restored
     }
 
-    fn restore_in(&self, folder: &OwnedFd, restored: &mut Restored) {
+    fn restore_in(&self, folder: &OwnedFd, restored: &mut RestoreReport) {
         if let Some(links) = &self.links {
             let removed = links.remove_new(folder);
             restored.said.extend(removed.said);
@@ -185,11 +185,11 @@ impl RecordedGitDir {
                 Err(errno) => return Err(errno),
             }
         }
-        if Head::find(folder).is_some_and(|found| self.accepts(&found)) {
+        if Head::read(folder).is_some_and(|found| self.accepts(&found)) {
             return Ok(());
         }
         allow_owner(folder, 0o700)?;
-        let left = head::put(folder, head)?;
+        let left = head::replace_head(folder, head)?;
         said.push("HEAD was missing or no HEAD, and is as it was before the command".to_owned());
         said.extend(left.map(|name| format!("the folder in place of HEAD is now called {name}")));
         Ok(())
@@ -202,12 +202,12 @@ impl RecordedGitDir {
     }
 
     /// Opens it. Folders on the way to it that their owner may not enter are opened to the owner, who would do that next.
-    fn reach(&self, said: &mut Vec<String>) -> Result<OwnedFd, Errno> {
-        match open(&self.root, &self.git_dir) {
+    fn open_or_remake(&self, said: &mut Vec<String>) -> Result<OwnedFd, Errno> {
+        match open_git_dir(&self.root, &self.git_dir) {
             Err(Errno::ACCESS) => {}
             other => return other,
         }
-        let mut at = open(&self.root, Path::new(""))?;
+        let mut at = open_git_dir(&self.root, Path::new(""))?;
         for part in &self.git_dir {
             if allow_owner(&at, 0o100)? {
                 said.push("permissions of a folder around it kept git out".to_owned());
@@ -223,7 +223,7 @@ fn not_restored(errno: Errno) -> String {
 }
 
 /// Without following a link, and whatever its permissions are.
-fn open(root: &Path, git_dir: &Path) -> Result<OwnedFd, Errno> {
+fn open_git_dir(root: &Path, git_dir: &Path) -> Result<OwnedFd, Errno> {
     let root = open_unlinked(root)?;
     open_in(&root, if git_dir.as_os_str().is_empty() { Path::new(".") } else { git_dir })
 }
@@ -247,7 +247,7 @@ mod tests {
         fs::create_dir_all(root.join("a/.git/objects")).unwrap();
         fs::create_dir(root.join("a/.git/refs")).unwrap();
         fs::write(root.join("a/.git/HEAD"), head).unwrap();
-        let recorded = RecordedGitDir::of(root, Path::new("a/.git"), true).unwrap();
+        let recorded = RecordedGitDir::record(root, Path::new("a/.git"), true).unwrap();
         fs::remove_file(root.join("a/.git/HEAD")).unwrap();
         fs::remove_dir(root.join("a/.git/refs")).unwrap();
         fs::write(root.join("a/.git/refs"), "").unwrap();

@@ -8,7 +8,7 @@ use rustix::fs::{self, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::{GitDirParts, allow_owner, random_name};
-use crate::unlinked::open_unlinked;
+use crate::file_identity::open_unlinked;
 
 const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
@@ -24,7 +24,7 @@ fn is_shadow(folder: &OwnedFd) -> bool {
 
 /// The warning about such a folder, with what to do.
 #[must_use]
-pub fn shadow(folder: &Path) -> String {
+pub fn shadow_warning(folder: &Path) -> String {
     // Without the slash that joining an empty path leaves.
     let folder: PathBuf = folder.components().collect();
     format!(
@@ -37,7 +37,7 @@ pub fn shadow(folder: &Path) -> String {
 
 /// Renames the `HEAD` of every such folder around a git directory that could not be made valid again, so that git takes
 /// none of them in its place. Says what was done.
-pub(super) fn take_away(root: &Path, git_dir: &Path) -> Vec<String> {
+pub(super) fn disable_shadows(root: &Path, git_dir: &Path) -> Vec<String> {
     let mut said = Vec::new();
     for folder in git_dir.ancestors().skip(1) {
         let path = root.join(folder).join("HEAD");

@@ -1,4 +1,4 @@
-//! What is known of models before they are called: a list of ours with a date, and how an operator's word changes it.
+//! The context windows and prices of models: a list of ours with a date, and the operator's changes to it.
 
 use std::sync::LazyLock;
 
@@ -35,7 +35,7 @@ pub enum CardValue {
     MicroUsd(u64),
 }
 
-/// What somebody says of a model; the rest stays as it is known.
+/// The operator's changes to a model's card; the rest stays as it is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CardChange {
     window_tokens: Option<u64>,
@@ -97,7 +97,7 @@ impl CardField {
 }
 
 impl Card {
-    /// What it says of one thing; none of a price that nobody knows.
+    /// The value of one field; None for an unknown price.
     #[must_use]
     pub fn value(&self, field: CardField) -> Option<CardValue> {
         let price = |of: fn(&Prices) -> u64| self.prices.as_ref().map(|prices| CardValue::MicroUsd(of(prices)));
@@ -116,7 +116,7 @@ impl Card {
 
 impl CardChange {
     /// A value of another kind than the field takes says nothing.
-    pub fn set(&mut self, field: CardField, value: CardValue) {
+    pub fn set_field(&mut self, field: CardField, value: CardValue) {
         let tokens = || if let CardValue::Tokens(tokens) = value { Some(tokens) } else { None };
         let price = || if let CardValue::MicroUsd(price) = value { Some(price) } else { None };
         match field {
@@ -132,7 +132,7 @@ impl CardChange {
     }
 
     /// The card with what is said; refuses what can't all be true.
-    pub fn over(&self, card: &Card) -> Result<Card, String> {
+    pub fn apply_to(&self, card: &Card) -> Result<Card, String> {
         let window_tokens = self.window_tokens.unwrap_or(card.window_tokens);
         // A window that somebody made small leaves room to read in.
         let usual = if self.window_tokens.is_some() {
@@ -172,7 +172,7 @@ impl CardChange {
         let (Some(input), Some(output)) = (input, output) else {
             return Err("a price needs both input_usd and output_usd".to_owned());
         };
-        // What nobody says of the cache costs what it costs without one.
+        // Without a price of their own, cached tokens cost the same as others.
         let cache_read = self.cache_read.or(known.map(|prices| prices.cache_read)).unwrap_or(input);
         let cache_write = self.cache_write.or(known.map(|prices| prices.cache_write)).unwrap_or(input);
         Ok(Some(Prices { input, output, cache_read, cache_write }))
@@ -196,7 +196,7 @@ pub fn micro_usd(text: &str) -> Option<u64> {
 
 /// Millionths of a dollar as dollars, with two digits after the point at least.
 #[must_use]
-pub fn usd(micro: u64) -> String {
+pub fn format_usd(micro: u64) -> String {
     let fraction = format!("{:06}", micro % MICRO);
     let fraction = fraction.trim_end_matches('0');
     format!("{}.{fraction:0<2}", micro / MICRO)
@@ -204,7 +204,7 @@ pub fn usd(micro: u64) -> String {
 
 /// A value as a file of TOML writes it, to be parsed by its field.
 #[must_use]
-pub fn written(item: &Item) -> Option<String> {
+pub fn format_item(item: &Item) -> Option<String> {
     match item.as_value()? {
         toml_edit::Value::Integer(number) => Some(number.display_repr().into_owned()),
         // As it is written: no rounding on the way.
@@ -227,26 +227,27 @@ pub(super) enum Maker {
 #[derive(Debug)]
 pub(super) struct Catalogue {
     pub(super) date: String,
-    anthropic: Shelf,
-    openai: Shelf,
+    anthropic: MakerCards,
+    openai: MakerCards,
 }
 
 #[derive(Debug)]
-pub(super) struct Shelf {
-    /// What is thought with where nobody says.
+pub(super) struct MakerCards {
+    /// The default model.
     pub(super) usual: String,
     /// In the order of the file: the newest first.
     pub(super) cards: Vec<(String, Card)>,
 }
 
-pub(super) static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| match read(include_str!("cards.toml")) {
-    Ok(catalogue) => catalogue,
-    // It is part of the program, and a test reads it.
-    Err(problem) => unreachable!("cards.toml: {problem}"),
-});
+pub(super) static CATALOGUE: LazyLock<Catalogue> =
+    LazyLock::new(|| match parse_catalogue(include_str!("cards.toml")) {
+        Ok(catalogue) => catalogue,
+        // It is part of the program, and a test reads it.
+        Err(problem) => unreachable!("cards.toml: {problem}"),
+    });
 
 impl Catalogue {
-    pub(super) fn shelf(&self, maker: Maker) -> &Shelf {
+    pub(super) fn cards_of(&self, maker: Maker) -> &MakerCards {
         match maker {
             Maker::Anthropic => &self.anthropic,
             Maker::OpenAi => &self.openai,
@@ -254,9 +255,9 @@ impl Catalogue {
     }
 }
 
-impl Shelf {
+impl MakerCards {
     /// The card of a model by its name, or by its name with a date behind it.
-    pub(super) fn card(&self, model: &str) -> Option<Card> {
+    pub(super) fn find_card(&self, model: &str) -> Option<Card> {
         let fits = |id: &str| model == id || model.strip_prefix(id).is_some_and(is_date);
         self.cards.iter().find(|(id, _)| fits(id)).map(|(_, card)| *card)
     }
@@ -269,8 +270,8 @@ fn is_date(rest: &str) -> bool {
     rest == "latest" || (digits == 8 && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
-/// What is thought of a model that nobody knows: little.
-pub(super) const fn unknown(window_tokens: u64, max_output_tokens: u64) -> Card {
+/// The card of an unknown model: a small context window.
+pub(super) const fn unknown_card(window_tokens: u64, max_output_tokens: u64) -> Card {
     Card {
         window_tokens,
         max_output_tokens,
@@ -280,7 +281,7 @@ pub(super) const fn unknown(window_tokens: u64, max_output_tokens: u64) -> Card 
     }
 }
 
-fn read(text: &str) -> Result<Catalogue, String> {
+fn parse_catalogue(text: &str) -> Result<Catalogue, String> {
     let document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
     let date = document.get("date").and_then(Item::as_str).ok_or("it has no date")?.to_owned();
     let shelf = |maker: &str| {
@@ -288,27 +289,27 @@ fn read(text: &str) -> Result<Catalogue, String> {
         let usual = document.get("usual").and_then(|usual| usual.get(maker)).and_then(Item::as_str);
         let cards = table.iter().map(|(id, item)| {
             let fields = item.as_table_like().ok_or(format!("{id} is no table"))?;
-            Ok((id.to_owned(), card(fields).map_err(|problem| format!("{id}: {problem}"))?))
+            Ok((id.to_owned(), parse_card(fields).map_err(|problem| format!("{id}: {problem}"))?))
         });
         let cards = cards.collect::<Result<Vec<_>, String>>()?;
         let usual = usual.filter(|usual| cards.iter().any(|(id, _)| id == usual));
-        Ok::<_, String>(Shelf { usual: usual.ok_or(format!("{maker} has no usual model"))?.to_owned(), cards })
+        Ok::<_, String>(MakerCards { usual: usual.ok_or(format!("{maker} has no usual model"))?.to_owned(), cards })
     };
     Ok(Catalogue { date, anthropic: shelf("anthropic")?, openai: shelf("openai")? })
 }
 
-fn card(fields: &dyn TableLike) -> Result<Card, String> {
+fn parse_card(fields: &dyn TableLike) -> Result<Card, String> {
     let mut change = CardChange::default();
     for (name, item) in fields.iter() {
         let field = CardField::ALL.into_iter().find(|field| field.name() == name);
         let field = field.ok_or_else(|| format!("no field is called {name}"))?;
-        change.set(field, field.parse(&written(item).unwrap_or_default())?);
+        change.set_field(field, field.parse(&format_item(item).unwrap_or_default())?);
     }
     let said = change.window_tokens.is_some() && change.max_output_tokens.is_some() && change.input.is_some();
     if !said {
         return Err("it says too little".to_owned());
     }
-    change.over(&unknown(TOKENS_MAX, 1))
+    change.apply_to(&unknown_card(TOKENS_MAX, 1))
 }
 
 #[cfg(test)]
@@ -337,32 +338,32 @@ mod tests {
             assert_eq!(micro_usd(text), wanted, "{text}");
         }
         assert_eq!(
-            (usd(2_500_000), usd(5_000), usd(1), usd(0)),
+            (format_usd(2_500_000), format_usd(5_000), format_usd(1), format_usd(0)),
             ("2.50".into(), "0.005".into(), "0.000001".into(), "0.00".into())
         );
     }
 
     #[test]
     fn a_name_with_a_date_is_the_same_model_and_a_version_is_not() {
-        let shelf = CATALOGUE.shelf(Maker::Anthropic);
-        let plain = shelf.card("claude-haiku-4-5").unwrap();
-        assert_eq!(shelf.card("claude-haiku-4-5-20251001"), Some(plain));
-        assert_eq!(shelf.card("claude-haiku-4-5-latest"), Some(plain));
-        assert_eq!(shelf.card("claude-haiku-4"), None);
-        assert_ne!(shelf.card("claude-opus-5"), shelf.card("claude-opus-5-5"));
-        assert_eq!(shelf.card("claude-opus-5-6"), None);
-        let shelf = CATALOGUE.shelf(Maker::OpenAi);
-        assert_eq!(shelf.card("gpt-5-2025-08-07"), shelf.card("gpt-5"));
-        assert_ne!(shelf.card("gpt-5-mini"), shelf.card("gpt-5"));
+        let shelf = CATALOGUE.cards_of(Maker::Anthropic);
+        let plain = shelf.find_card("claude-haiku-4-5").unwrap();
+        assert_eq!(shelf.find_card("claude-haiku-4-5-20251001"), Some(plain));
+        assert_eq!(shelf.find_card("claude-haiku-4-5-latest"), Some(plain));
+        assert_eq!(shelf.find_card("claude-haiku-4"), None);
+        assert_ne!(shelf.find_card("claude-opus-5"), shelf.find_card("claude-opus-5-5"));
+        assert_eq!(shelf.find_card("claude-opus-5-6"), None);
+        let shelf = CATALOGUE.cards_of(Maker::OpenAi);
+        assert_eq!(shelf.find_card("gpt-5-2025-08-07"), shelf.find_card("gpt-5"));
+        assert_ne!(shelf.find_card("gpt-5-mini"), shelf.find_card("gpt-5"));
         for other in ["gpt-5-202508", "gpt-5-202508071", "gpt-5-20250807x", "gpt-520250807"] {
-            assert_eq!(shelf.card(other), None, "{other}");
+            assert_eq!(shelf.find_card(other), None, "{other}");
         }
     }
 
     #[test]
     fn every_card_of_ours_has_a_price_and_room_for_a_prompt() {
         for maker in [Maker::Anthropic, Maker::OpenAi] {
-            for (id, card) in &CATALOGUE.shelf(maker).cards {
+            for (id, card) in &CATALOGUE.cards_of(maker).cards {
                 let prices = card.prices.unwrap_or_else(|| panic!("{id} has no price"));
                 assert!(prices.cache_read <= prices.input && prices.input < prices.output, "{id}: {prices:?}");
                 assert!(card.context_tokens <= CONTEXT_USUAL, "{id}: {card:?}");

@@ -6,7 +6,7 @@ use abide_kernel::input::Reply;
 use super::{estimate, input_text};
 
 /// The text of the turn's message, and on the lines after it the texts of what joined the turn.
-pub(super) fn answer(call: &ModelCall) -> Reply {
+pub(super) fn echo_reply(call: &ModelCall) -> Reply {
     let text = input_text(call);
     Reply { usage: estimate(&text, &text), text, ..Reply::default() }
 }

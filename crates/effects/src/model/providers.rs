@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::cards::{CATALOGUE, CardChange, Maker, Shelf, unknown};
-use super::remote::{Card, Key, Provider, Remote, Speaks};
+use super::cards::{CATALOGUE, CardChange, Maker, MakerCards, unknown_card};
+use super::remote::{Card, Key, Protocol, Provider, Remote};
 use super::{BadModel, Model};
+use crate::environment;
 use crate::limits;
-use crate::nearest::nearest;
-use crate::sandbox::environment;
+use crate::nearest::nearest_name;
 use crate::web::Url;
 
 /// Names of scripts begin with it; it is nobody's to change.
@@ -18,7 +18,7 @@ const SCRIPT: &str = "script";
 const NAME_BYTES: usize = 64;
 const OLLAMA_PORT: u16 = 11_434;
 
-/// What a provider is like.
+/// The kind of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Anthropic,
@@ -42,11 +42,11 @@ impl Kind {
         }
     }
 
-    fn speaks(self) -> Speaks {
+    fn protocol(self) -> Protocol {
         match self {
-            Kind::Anthropic => Speaks::Anthropic,
-            Kind::OpenAi => Speaks::Responses,
-            Kind::OpenAiChat | Kind::Ollama => Speaks::Chat,
+            Kind::Anthropic => Protocol::Anthropic,
+            Kind::OpenAi => Protocol::Responses,
+            Kind::OpenAiChat | Kind::Ollama => Protocol::Chat,
         }
     }
 
@@ -86,16 +86,16 @@ impl Kind {
         }
     }
 
-    /// What is thought of a model that is on no list.
-    fn unknown(self) -> Card {
+    /// The card of a model that is on no list.
+    fn unknown_card(self) -> Card {
         match self {
-            Kind::Anthropic | Kind::OpenAi => unknown(128_000, 8_192),
-            Kind::OpenAiChat | Kind::Ollama => unknown(32_768, 4_096),
+            Kind::Anthropic | Kind::OpenAi => unknown_card(128_000, 8_192),
+            Kind::OpenAiChat | Kind::Ollama => unknown_card(32_768, 4_096),
         }
     }
 }
 
-/// What settings say of one provider; what is left out has its usual value.
+/// The settings of one provider; missing ones have their usual value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderSettings {
     pub kind: Option<Kind>,
@@ -106,22 +106,22 @@ pub struct ProviderSettings {
 
 /// A provider that can be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownProvider {
     pub kind: Kind,
     pub provider: Arc<Provider>,
     /// The variable that its key is looked for in, wanted or not.
     pub key_variable: Option<String>,
-    pub place: Place,
+    pub address_source: AddressSource,
 }
 
-/// Who says where a provider is.
+/// The source of a provider's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum AddressSource {
     Usual,
     /// This variable.
     Environment(&'static str),
     Settings,
-    /// Nobody yet: it can't be asked.
+    /// No address is known: the provider can't be asked.
     Nowhere,
 }
 
@@ -134,9 +134,9 @@ pub struct BadSetting {
     pub problem: String,
 }
 
-/// A model that is thought with because a key of its provider is set, and no model.
+/// A model that is used because a key of its provider is set, and no model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Usual {
+pub struct ImpliedModel {
     pub model: String,
     /// The variable that holds the key.
     pub variable: String,
@@ -144,7 +144,7 @@ pub struct Usual {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Providers {
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, KnownProvider>,
     cards: BTreeMap<String, Card>,
     /// Scripts that the settings name.
     scripts: BTreeSet<String>,
@@ -171,10 +171,10 @@ impl Providers {
         let nothing = ProviderSettings::default();
         for kind in Kind::ALL {
             let said = providers.get(kind.as_str()).unwrap_or(&nothing);
-            known.insert(kind.as_str().to_owned(), built_in(kind, said, variable)?);
+            known.insert(kind.as_str().to_owned(), built_in_provider(kind, said, variable)?);
         }
         for (name, said) in providers.iter().filter(|(name, _)| !is_built_in(name)) {
-            known.insert(name.clone(), added(name, said, variable)?);
+            known.insert(name.clone(), added_provider(name, said, variable)?);
         }
         let mut providers = Providers { known, cards: BTreeMap::new(), scripts: BTreeSet::new() };
         for (name, change) in models {
@@ -190,7 +190,7 @@ impl Providers {
                     return Err(wrong("a script has no window and no price; leave the table empty".to_owned()));
                 }
             };
-            providers.cards.insert(name.clone(), change.over(&card).map_err(wrong)?);
+            providers.cards.insert(name.clone(), change.apply_to(&card).map_err(wrong)?);
         }
         Ok(providers)
     }
@@ -216,12 +216,14 @@ impl Providers {
                 Err(BadModel::Blank { name: quoted(name) })
             }
             (provider, model) => match self.known.get(provider) {
-                Some(Known { place: Place::Nowhere, .. }) => Err(BadModel::NoAddress { provider: provider.to_owned() }),
+                Some(KnownProvider { address_source: AddressSource::Nowhere, .. }) => {
+                    Err(BadModel::NoAddress { provider: provider.to_owned() })
+                }
                 Some(known) => Ok(Model::Remote(Remote {
                     name: name.to_owned(),
                     model: model.to_owned(),
                     provider: Arc::clone(&known.provider),
-                    card: self.cards.get(name).copied().unwrap_or_else(|| known.card(model)),
+                    card: self.cards.get(name).copied().unwrap_or_else(|| known.card_of(model)),
                 })),
                 None => {
                     Err(BadModel::UnknownProvider { instead: self.instead_of(provider), provider: quoted(provider) })
@@ -232,27 +234,27 @@ impl Providers {
 
     fn instead_of(&self, provider: &str) -> String {
         let names = || self.known.keys().map(String::as_str).chain([SCRIPT]);
-        match nearest(provider, names()) {
+        match nearest_name(provider, names()) {
             Some(near) => format!("did you mean {near:?}?"),
             None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Known> {
+    pub fn iter(&self) -> impl Iterator<Item = &KnownProvider> {
         self.known.values()
     }
 
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Known> {
+    pub fn get(&self, name: &str) -> Option<&KnownProvider> {
         self.known.get(name)
     }
 
     /// Models that are on a list of ours or in the settings, by provider; every other name of a provider's is a model, too.
     #[must_use]
-    pub fn listed(&self) -> Vec<String> {
+    pub fn list_models(&self) -> Vec<String> {
         let mut names = Vec::new();
         for (provider, known) in &self.known {
-            let shelf = known.shelf().map(|shelf| shelf.cards.as_slice()).unwrap_or_default();
+            let shelf = known.maker_cards().map(|shelf| shelf.cards.as_slice()).unwrap_or_default();
             names.extend(shelf.iter().map(|(id, _)| format!("{provider}/{id}")));
             let said = self.cards.keys().filter(|name| name.split_once('/').is_some_and(|(of, _)| of == provider));
             names.extend(said.filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
@@ -262,18 +264,18 @@ impl Providers {
 
     /// Whether the settings say something of this model.
     #[must_use]
-    pub fn is_said(&self, name: &str) -> bool {
+    pub fn is_configured(&self, name: &str) -> bool {
         self.cards.contains_key(name)
     }
 
-    /// What is thought with where no model is set: that of the first provider whose key is.
+    /// The model to use where none is set: that of the first provider whose key is.
     #[must_use]
-    pub fn usual(&self) -> Option<Usual> {
+    pub fn implied_model(&self) -> Option<ImpliedModel> {
         [Kind::Anthropic, Kind::OpenAi].into_iter().find_map(|kind| {
             let known = self.known.get(kind.as_str()).filter(|known| known.kind == kind)?;
             known.provider.key.as_ref()?;
-            let model = format!("{}/{}", known.provider.name, known.shelf()?.usual);
-            Some(Usual { model, variable: known.key_variable.clone()? })
+            let model = format!("{}/{}", known.provider.name, known.maker_cards()?.usual);
+            Some(ImpliedModel { model, variable: known.key_variable.clone()? })
         })
     }
 
@@ -294,7 +296,7 @@ pub fn prices_date() -> &'static str {
     &CATALOGUE.date
 }
 
-impl Known {
+impl KnownProvider {
     /// Whether it can say better than we which models it has: it is run by somebody who chose them.
     #[must_use]
     pub fn has_its_own_models(&self) -> bool {
@@ -306,13 +308,13 @@ impl Known {
     }
 
     /// The list that its models are on. Who serves OpenAI's protocol elsewhere has models of his own.
-    fn shelf(&self) -> Option<&'static Shelf> {
+    fn maker_cards(&self) -> Option<&'static MakerCards> {
         let elsewhere = self.kind == Kind::OpenAiChat && !self.is_usual();
-        self.kind.maker().filter(|_| !elsewhere).map(|maker| CATALOGUE.shelf(maker))
+        self.kind.maker().filter(|_| !elsewhere).map(|maker| CATALOGUE.cards_of(maker))
     }
 
-    fn card(&self, model: &str) -> Card {
-        self.shelf().and_then(|shelf| shelf.card(model)).unwrap_or_else(|| self.kind.unknown())
+    fn card_of(&self, model: &str) -> Card {
+        self.maker_cards().and_then(|shelf| shelf.find_card(model)).unwrap_or_else(|| self.kind.unknown_card())
     }
 
     fn is_usual(&self) -> bool {
@@ -384,25 +386,33 @@ pub fn key_env(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-fn built_in(of: Kind, said: &ProviderSettings, variable: &dyn Fn(&str) -> Option<String>) -> Result<Known, BadSetting> {
+fn built_in_provider(
+    of: Kind,
+    said: &ProviderSettings,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<KnownProvider, BadSetting> {
     let kind = said.kind.unwrap_or(of);
     let from = kind.url_variable();
     let (place, url) = match (variable(from), &said.base_url) {
         (Some(url), _) => {
             let url = if kind == Kind::Ollama { ollama_url(&url) } else { base_url(&url) };
             let wrong = |problem| BadSetting { place: format!("${from}"), problem };
-            (Place::Environment(from), url.map_err(wrong)?)
+            (AddressSource::Environment(from), url.map_err(wrong)?)
         }
-        (None, Some(url)) => (Place::Settings, url.clone()),
-        (None, None) => (Place::Usual, kind.usual_url().to_owned()),
+        (None, Some(url)) => (AddressSource::Settings, url.clone()),
+        (None, None) => (AddressSource::Usual, kind.usual_url().to_owned()),
     };
-    let keys = Keys::of(said, kind.key_variable());
-    Ok(known(of.as_str(), kind, place, url, keys, variable))
+    let keys = Keys::choose(said, kind.key_variable());
+    Ok(known_provider(of.as_str(), kind, place, url, keys, variable))
 }
 
 /// A provider that only the settings know. Nobody's key goes to an address that was not meant for it: where it has one of
 /// its own, `key_env` says which key it gets.
-fn added(name: &str, said: &ProviderSettings, variable: &dyn Fn(&str) -> Option<String>) -> Result<Known, BadSetting> {
+fn added_provider(
+    name: &str,
+    said: &ProviderSettings,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<KnownProvider, BadSetting> {
     let place = format!("providers.{name}");
     let wrong = |problem: String| BadSetting { place: place.clone(), problem };
     provider_name(name).map_err(wrong)?;
@@ -411,14 +421,14 @@ fn added(name: &str, said: &ProviderSettings, variable: &dyn Fn(&str) -> Option<
         return Err(wrong(format!("it is not built in, so say its kind: {kinds}")));
     };
     let (place, url, usual_key) = match (&said.base_url, kind) {
-        (Some(url), _) => (Place::Settings, url.clone(), None),
-        // Whoever names a server of his own does not mean OpenAI's.
-        (None, Kind::OpenAiChat) => (Place::Nowhere, String::new(), None),
+        (Some(url), _) => (AddressSource::Settings, url.clone(), None),
+        // A custom server is not given OpenAI's key.
+        (None, Kind::OpenAiChat) => (AddressSource::Nowhere, String::new(), None),
         (None, Kind::Anthropic | Kind::OpenAi | Kind::Ollama) => {
-            (Place::Usual, kind.usual_url().to_owned(), kind.key_variable())
+            (AddressSource::Usual, kind.usual_url().to_owned(), kind.key_variable())
         }
     };
-    Ok(known(name, kind, place, url, Keys::of(said, usual_key), variable))
+    Ok(known_provider(name, kind, place, url, Keys::choose(said, usual_key), variable))
 }
 
 /// Where a provider's key is looked for.
@@ -429,20 +439,20 @@ struct Keys {
 }
 
 impl Keys {
-    fn of(said: &ProviderSettings, usual: Option<&str>) -> Keys {
+    fn choose(said: &ProviderSettings, usual: Option<&str>) -> Keys {
         let variable = said.key_env.clone().or_else(|| usual.map(str::to_owned));
         Keys { variable, named: said.key_env.is_some() }
     }
 }
 
-fn known(
+fn known_provider(
     name: &str,
     kind: Kind,
-    place: Place,
+    address_source: AddressSource,
     base_url: String,
     keys: Keys,
     variable: &dyn Fn(&str) -> Option<String>,
-) -> Known {
+) -> KnownProvider {
     // Some write its version behind it, which is part of the protocol here.
     let base_url = match kind {
         Kind::Anthropic => base_url.strip_suffix("/v1").unwrap_or(&base_url).to_owned(),
@@ -458,8 +468,8 @@ fn known(
         Kind::Ollama => true,
     };
     let key_env = key_variable.clone().filter(|_| !optional || named || key.is_some());
-    let provider = Arc::new(Provider { name: name.to_owned(), speaks: kind.speaks(), base_url, key, key_env });
-    Known { kind, provider, key_variable, place }
+    let provider = Arc::new(Provider { name: name.to_owned(), protocol: kind.protocol(), base_url, key, key_env });
+    KnownProvider { kind, provider, key_variable, address_source }
 }
 
 /// `OLLAMA_HOST` as Ollama reads it: a host, a port, both, or an address; where a server listens on everything, it is

@@ -1,8 +1,8 @@
 //! Models that somebody serves over HTTP: where they are, what they can take, what they cost, and how they are called.
 //!
-//! A call is one request and one streamed answer. Each protocol has a file that makes the request's body of a prompt and
-//! takes the events of the answer; everything else is the same for all of them. Nothing is tried again here: whoever
-//! records the failure knows when.
+//! A call is one request and one streamed answer. Each protocol has a file that makes the request's body of a prompt
+//! and takes the events of the answer; everything else is the same for all of them. Nothing is retried here: the
+//! component that records the failure knows when to.
 
 mod answer;
 mod anthropic;
@@ -10,9 +10,9 @@ mod catalogue;
 mod chat;
 mod details;
 mod fault;
-mod hide;
 mod http;
 mod order;
+mod redaction;
 mod responses;
 mod retry;
 mod spelling;
@@ -35,9 +35,9 @@ use serde_json::Value;
 use super::ProviderFailure;
 use crate::limits;
 use crate::tools::ToolSet;
-use answer::{Answer, Asked};
-use hide::Hide;
+use answer::{Answer, CallContext};
 use order::Shown;
+use redaction::KeyRedaction;
 pub use usage_so_far::UsageSoFar;
 
 /// A model at a provider.
@@ -45,7 +45,7 @@ pub use usage_so_far::UsageSoFar;
 pub struct Remote {
     /// As its operator wrote it: `PROVIDER/MODEL`.
     pub name: String,
-    /// What its provider calls it.
+    /// The provider's name for the model.
     pub model: String,
     pub provider: Arc<Provider>,
     pub card: Card,
@@ -56,7 +56,7 @@ pub struct Remote {
 pub struct Provider {
     /// The part of a model's name before the slash.
     pub name: String,
-    pub speaks: Speaks,
+    pub protocol: Protocol,
     /// Without a slash at its end: `https://api.anthropic.com`, `http://127.0.0.1:11434/v1`.
     pub base_url: String,
     /// None where it takes none, or where none is set.
@@ -67,7 +67,7 @@ pub struct Provider {
 
 /// The protocols that providers speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Speaks {
+pub enum Protocol {
     /// Anthropic's Messages.
     Anthropic,
     /// OpenAI's Responses.
@@ -76,12 +76,12 @@ pub enum Speaks {
     Chat,
 }
 
-/// What is known of a model before it is called.
+/// The context window and prices of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Card {
-    /// What it takes in all: what it reads and what it writes.
+    /// The tokens of its input and output together.
     pub window_tokens: u64,
-    /// What it writes in one answer, at most.
+    /// The most tokens of one answer.
     pub max_output_tokens: u64,
     /// How much of the window a prompt may fill.
     pub context_tokens: u64,
@@ -132,7 +132,7 @@ impl Remote {
         self.call_on(&UsageSoFar::default(), prompt, tools, exec_id, round, hear).await
     }
 
-    /// The same, for whoever may end it before its end and has to know then what it took.
+    /// The same, for a caller that may end the call early and has to know its usage then.
     pub async fn call_on(
         &self,
         usage: &UsageSoFar,
@@ -142,9 +142,10 @@ impl Remote {
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
-        let asked = Asked { remote: self, tools, exec_id, round, usage };
+        let asked = CallContext { remote: self, tools, exec_id, round, usage };
         let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(prompt, &asked, hear));
-        let late = |_| Err(fault::timeout(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
+        let late =
+            |_| Err(fault::timeout_failure(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
         exchange.await.unwrap_or_else(late).map_err(|failure| {
             let spent = usage.spent(|| prompt.tokens() + tools.tokens(), self.card.prices);
             self.told(ProviderFailure { spent: spent.map(Box::new), ..failure })
@@ -154,47 +155,47 @@ impl Remote {
     async fn exchange(
         &self,
         prompt: &Prompt,
-        asked: &Asked<'_>,
+        asked: &CallContext<'_>,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
         let headers = self.headers()?;
-        let (path, body) = match self.provider.speaks {
-            Speaks::Anthropic => ("/v1/messages", anthropic::body(self, prompt, asked.tools)),
-            Speaks::Responses => ("/responses", responses::body(self, prompt, asked.tools)),
-            Speaks::Chat => ("/chat/completions", chat::body(self, prompt, asked.tools)),
+        let (path, body) = match self.provider.protocol {
+            Protocol::Anthropic => ("/v1/messages", anthropic::body(self, prompt, asked.tools)),
+            Protocol::Responses => ("/responses", responses::body(self, prompt, asked.tools)),
+            Protocol::Chat => ("/chat/completions", chat::body(self, prompt, asked.tools)),
         };
         let sent_chars = body.chars().count();
         let url = format!("{}{path}", self.provider.base_url);
         let mut response = http::post(&url, headers, body.into_bytes()).await?;
         let begun = expect_stream(&mut response).await?;
-        let mut answer = Answer::new(hear, Hide::new(self.provider.key.as_ref()));
-        asked.usage.put(answer.so_far());
+        let mut answer = Answer::new(hear, KeyRedaction::new(self.provider.key.as_ref()));
+        asked.usage.set_progress(answer.so_far());
         let listened = self.listen(begun, &mut response, &mut answer, asked.usage).await;
-        answer.tell();
+        answer.tell_text();
         listened?;
         answer.tell_rest();
-        http::drain(response).await;
+        http::drain_body(response).await;
         answer.reply(asked, sent_chars)
     }
 
     fn headers(&self) -> Result<HeaderMap, ProviderFailure> {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if self.provider.speaks == Speaks::Anthropic {
+        if self.provider.protocol == Protocol::Anthropic {
             headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static("2023-06-01"));
         }
         match (&self.provider.key, &self.provider.key_env) {
             (Some(key), _) => {
-                let (name, value) = match self.provider.speaks {
-                    Speaks::Anthropic => (HeaderName::from_static("x-api-key"), key.reveal().to_owned()),
-                    Speaks::Responses | Speaks::Chat => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
+                let (name, value) = match self.provider.protocol {
+                    Protocol::Anthropic => (HeaderName::from_static("x-api-key"), key.reveal().to_owned()),
+                    Protocol::Responses | Protocol::Chat => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
                 };
-                let unusable = |_| fault::auth(format!("{} has letters that no key has", self.key_place()));
+                let unusable = |_| fault::auth_failure(format!("{} has letters that no key has", self.key_place()));
                 let mut value = HeaderValue::from_str(&value).map_err(unusable)?;
                 value.set_sensitive(true);
                 headers.insert(name, value);
             }
-            (None, Some(variable)) => return Err(fault::auth(format!("no key is set; set {variable} to one"))),
+            (None, Some(variable)) => return Err(fault::auth_failure(format!("no key is set; set {variable} to one"))),
             (None, None) => {}
         }
         Ok(headers)
@@ -213,15 +214,15 @@ impl Remote {
         usage: &UsageSoFar,
     ) -> Result<(), ProviderFailure> {
         let mut events = sse::Events::default();
-        let mut reading = Reading::of(self.provider.speaks);
+        let mut reading = Reading::of(self.provider.protocol);
         let mut bytes = 0;
         let mut begun = (!begun.is_empty()).then(|| Ok(Some(begun.into())));
         loop {
-            let piece = match begun.take().or_else(|| http::at_hand(response)) {
+            let piece = match begun.take().or_else(|| http::poll_chunk(response)) {
                 Some(piece) => piece?,
                 None => {
-                    answer.tell();
-                    http::more(response).await?
+                    answer.tell_text();
+                    http::next_chunk(response).await?
                 }
             };
             let Some(piece) = piece else { break };
@@ -230,22 +231,26 @@ impl Remote {
                 let limit = limits::ANSWER_STREAM_BYTES >> 20;
                 return Err(ProviderFailure::invalid(format!("its answer is too large: more than {limit} MiB")));
             }
-            let events = events.take(&piece).map_err(|error| ProviderFailure::invalid(error.to_string()))?;
+            let events = events.push_bytes(&piece).map_err(|error| ProviderFailure::invalid(error.to_string()))?;
             for event in events {
                 let taken = reading.take(&event, answer);
-                usage.put(answer.so_far());
+                usage.set_progress(answer.so_far());
                 if taken? {
                     return Ok(());
                 }
             }
         }
-        if reading.may_end_here(answer) { Ok(()) } else { Err(fault::broken("its answer ended before its end")) }
+        if reading.may_end_here(answer) {
+            Ok(())
+        } else {
+            Err(fault::disconnect_failure("its answer ended before its end"))
+        }
     }
 
     /// An earlier answer in its parts, with its reasoning where this very model thought it.
     fn parts<'a>(&self, text: &'a str, calls: &'a [CallRecord], thought: Option<&'a Thought>) -> Vec<Shown<'a>> {
         let own = thought.filter(|thought| thought.model == self.name).map(|thought| &thought.sealed);
-        let own = own.filter(|sealed| sealed["speaks"] == self.provider.speaks.as_str());
+        let own = own.filter(|sealed| sealed["speaks"] == self.provider.protocol.as_str());
         order::parts(text, calls, own.and_then(|sealed| sealed["order"].as_array()).map(Vec::as_slice))
     }
 
@@ -253,7 +258,7 @@ impl Remote {
     fn told(&self, failure: ProviderFailure) -> ProviderFailure {
         let mut said = failure.message;
         if let Some(key) = self.provider.key.as_ref().map(Key::reveal).filter(|key| !key.is_empty()) {
-            said = said.replace(key, hide::INSTEAD);
+            said = said.replace(key, redaction::INSTEAD);
         }
         if failure.error == ProviderError::Auth && self.provider.key.is_some() {
             said = format!("{said}; the key is that of {}", self.key_place());
@@ -264,29 +269,29 @@ impl Remote {
     }
 }
 
-/// Whoever serves no stream did not understand what was asked, or is somebody else. One that is not called a stream is
-/// looked into, and what was read of it is returned.
+/// A server that answers without a stream did not understand the request, or is another program. An answer that is not
+/// declared as a stream is looked into, and the bytes read are returned.
 async fn expect_stream(response: &mut Response) -> Result<Vec<u8>, ProviderFailure> {
     let status = response.status();
     if !status.is_success() {
         let headers = response.headers().clone();
-        return Err(fault::of_status(status.as_u16(), &headers, &http::beginning(response, Vec::new()).await));
+        return Err(fault::of_status(status.as_u16(), &headers, &http::read_beginning(response, Vec::new()).await));
     }
     let kind = response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
     let mut begun = Vec::new();
     if kind.as_ref().is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
         return Ok(begun);
     }
-    while sse::begins(&begun).is_none()
+    while sse::is_stream(&begun).is_none()
         && begun.len() < limits::ERROR_BODY_BYTES
-        && let Some(piece) = http::more(response).await?
+        && let Some(piece) = http::next_chunk(response).await?
     {
         begun.extend_from_slice(&piece);
     }
-    if sse::begins(&begun) == Some(true) {
+    if sse::is_stream(&begun) == Some(true) {
         return Ok(begun);
     }
-    Err(fault::of_page(status.as_u16(), kind.is_some(), &http::beginning(response, begun).await))
+    Err(fault::of_page(status.as_u16(), kind.is_some(), &http::read_beginning(response, begun).await))
 }
 
 /// How far a stream has been read.
@@ -297,11 +302,11 @@ enum Reading {
 }
 
 impl Reading {
-    fn of(speaks: Speaks) -> Reading {
-        match speaks {
-            Speaks::Anthropic => Reading::Anthropic(anthropic::Reading::default()),
-            Speaks::Responses => Reading::Responses,
-            Speaks::Chat => Reading::Chat(chat::Reading::default()),
+    fn of(protocol: Protocol) -> Reading {
+        match protocol {
+            Protocol::Anthropic => Reading::Anthropic(anthropic::Reading::default()),
+            Protocol::Responses => Reading::Responses,
+            Protocol::Chat => Reading::Chat(chat::Reading::default()),
         }
     }
 
@@ -315,7 +320,7 @@ impl Reading {
             return Ok(matches!(self, Reading::Chat(_)));
         }
         let event: Value = serde_json::from_slice(event)
-            .map_err(|error| fault::broken(format!("an event of its answer is no JSON ({error})")))?;
+            .map_err(|error| fault::disconnect_failure(format!("an event of its answer is no JSON ({error})")))?;
         match self {
             Reading::Anthropic(reading) => reading.take(&event, answer),
             Reading::Responses => responses::take(&event, answer),
@@ -332,13 +337,13 @@ impl Reading {
     }
 }
 
-impl Speaks {
+impl Protocol {
     /// As what is sealed names it.
     fn as_str(self) -> &'static str {
         match self {
-            Speaks::Anthropic => "anthropic",
-            Speaks::Responses => "responses",
-            Speaks::Chat => "chat",
+            Protocol::Anthropic => "anthropic",
+            Protocol::Responses => "responses",
+            Protocol::Chat => "chat",
         }
     }
 }
@@ -350,7 +355,7 @@ impl fmt::Debug for Key {
 }
 
 impl Prices {
-    /// What a use of the model costs, rounded up. What came from the cache, and what went into it, is part of the input.
+    /// The cost of this usage, rounded up. Tokens from the cache and into it are part of the input.
     #[must_use]
     pub fn cost_micro_usd(&self, usage: &Usage) -> u64 {
         let fresh = usage.input_tokens.saturating_sub(usage.cached_tokens).saturating_sub(usage.cache_write_tokens);

@@ -3,7 +3,7 @@
 //! The file is read at every call, so it can be edited while it plays. The place is in the carry: see `place`.
 
 mod file;
-mod place;
+mod position;
 mod substitute;
 
 use std::path::Path;
@@ -17,13 +17,13 @@ use serde_json::Value;
 
 use super::{PastResults, ProviderFailure, call_id, estimate, input_text};
 use crate::tools::ToolSet;
-use file::{Round, Says, Script};
-use place::Place;
+use file::{Round, RoundOutcome, Script};
+use position::ScriptPosition;
 
-/// What a script says once it has nothing more to say.
+/// The text of a script after its last round.
 const PLAYED_OUT: &str = "Done.";
 
-pub(super) async fn call(
+pub(super) async fn play_call(
     file: &Path,
     call: &ModelCall,
     offered: &ToolSet,
@@ -32,14 +32,14 @@ pub(super) async fn call(
     past: &dyn PastResults,
 ) -> Result<Reply, ProviderFailure> {
     let script = Script::read(file).await?;
-    let mut place = Place::from_carry(call.carry.as_ref(), file);
-    let Some(Round { says, delay_ms }) = place.next(&script, call) else {
+    let mut place = ScriptPosition::from_carry(call.carry.as_ref(), file);
+    let Some(Round { says, delay_ms }) = place.next_round(&script, call) else {
         return Ok(reply(PLAYED_OUT.to_owned(), Vec::new(), call, place.to_carry()));
     };
     match says {
-        Says::Reply { text, tools } => {
+        RoundOutcome::Reply { text, tools } => {
             // Before the delay: a round that can't be played fails at once.
-            let inputs = substitute::inputs(tools, &call.message, past).map_err(|failure| {
+            let inputs = substitute::fill_inputs(tools, &call.message, past).map_err(|failure| {
                 // Without a carry: the place stays before this round, so that mending the file mends the agent.
                 ProviderFailure { message: format!("{}: {}", file.display(), failure.message), ..failure }
             })?;
@@ -49,11 +49,11 @@ pub(super) async fn call(
                 Call { call_id: call_id(exec_id, round, index), tool: tool.name.clone(), input, parsed }
             });
             let reply = reply(text.clone(), calls.collect(), call, place.to_carry());
-            pause(*delay_ms).await;
+            sleep_ms(*delay_ms).await;
             Ok(reply)
         }
-        Says::Error { error, retry_after_ms } => {
-            pause(*delay_ms).await;
+        RoundOutcome::Error { error, retry_after_ms } => {
+            sleep_ms(*delay_ms).await;
             Err(ProviderFailure {
                 error: *error,
                 retry_after_ms: *retry_after_ms,
@@ -69,7 +69,7 @@ fn reply(text: String, calls: Vec<Call>, call: &ModelCall, carry: Value) -> Repl
     Reply { text, calls, usage, carry: Some(carry), ..Reply::default() }
 }
 
-async fn pause(delay_ms: u64) {
+async fn sleep_ms(delay_ms: u64) {
     if delay_ms > 0 {
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;
     }

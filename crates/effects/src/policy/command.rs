@@ -109,7 +109,8 @@ fn joined_start(text: &str) -> Option<char> {
     rest.chars().next()
 }
 
-/// What follows a `${NAME}`. Every other form may assign (`${x:=y}`), evaluate (`${x@P}`, `${!x}`) or hold quotes.
+/// Characters that may follow a `${NAME}`. Every other form may assign (`${x:=y}`), evaluate (`${x@P}`, `${!x}`) or
+/// hold quotes.
 fn after_name(text: &str) -> Option<&str> {
     let (name, rest) = text.strip_prefix("${")?.split_once('}')?;
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -123,7 +124,7 @@ fn has_other_blanks(command: &str) -> bool {
     command.contains(|c: char| c.is_whitespace() && ![' ', '\t', '\n', '\r'].contains(&c))
 }
 
-/// What follows a redirection that changes no file.
+/// The targets of a redirection that changes no file.
 fn after_harmless(text: &str) -> Option<&str> {
     let ends_word = |rest: &str| rest.chars().next().is_none_or(|c| c.is_whitespace() || BETWEEN.contains(&c));
     if let Some(target) = text.strip_prefix(">&") {

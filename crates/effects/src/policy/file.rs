@@ -9,7 +9,7 @@ use toml_edit::{Document, Item, Table};
 
 use super::{Action, PolicyFault, Rule};
 use crate::files::Pattern;
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 use crate::policy::wild::Wild;
 use crate::tools::{self, RulesOn};
 
@@ -31,7 +31,7 @@ impl Text<'_> {
     }
 
     fn unknown(&self, span: Option<Range<usize>>, what: &str, name: &str, known: &[&str]) -> PolicyFault {
-        let hint = match nearest(name, known.iter().copied()) {
+        let hint = match nearest_name(name, known.iter().copied()) {
             Some(near) => format!("did you mean {near}?"),
             None => format!("there are {}", known.join(", ")),
         };
@@ -50,7 +50,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Rule>, PolicyFault> {
         match (name, item) {
             ("rule", Item::ArrayOfTables(tables)) => {
                 for table in tables {
-                    rules.push(rule(&source, table)?);
+                    rules.push(parse_rule(&source, table)?);
                 }
             }
             ("rule", Item::None | Item::Value(_) | Item::Table(_)) => {
@@ -75,15 +75,15 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn span(&self, name: &str) -> Option<Range<usize>> {
+    fn span_of(&self, name: &str) -> Option<Range<usize>> {
         self.table.key(name).and_then(toml_edit::Key::span).or_else(|| self.table.span())
     }
 
     fn fault(&self, name: &str, message: impl Into<String>, hint: impl Into<String>) -> PolicyFault {
-        self.source.fault(self.span(name), message, hint)
+        self.source.fault(self.span_of(name), message, hint)
     }
 
-    fn text(&self, name: &str) -> Result<Option<&'a str>, PolicyFault> {
+    fn get_text(&self, name: &str) -> Result<Option<&'a str>, PolicyFault> {
         let Some(item) = self.table.get(name) else { return Ok(None) };
         match item.as_str() {
             Some(text) if !text.trim().is_empty() && text.len() <= TEXT_BYTES => Ok(Some(text)),
@@ -95,26 +95,28 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn rule(source: &Text<'_>, table: &Table) -> Result<Rule, PolicyFault> {
+fn parse_rule(source: &Text<'_>, table: &Table) -> Result<Rule, PolicyFault> {
     let fields = Fields { source, table };
     for (name, _) in table.iter() {
         if !KEYS.contains(&name) {
-            return Err(source.unknown(fields.span(name), "key of a rule", name, KEYS));
+            return Err(source.unknown(fields.span_of(name), "key of a rule", name, KEYS));
         }
     }
-    let action = match fields.text("action")? {
+    let action = match fields.get_text("action")? {
         Some("allow") => Action::Allow,
         Some("ask") => Action::Ask,
         Some("deny") => Action::Deny,
-        Some(other) => return Err(source.unknown(fields.span("action"), "action", other, &["ask", "deny", "allow"])),
+        Some(other) => {
+            return Err(source.unknown(fields.span_of("action"), "action", other, &["ask", "deny", "allow"]));
+        }
         None => return Err(fields.fault("", "this rule has no action", "say action = \"ask\", \"deny\" or \"allow\"")),
     };
-    let wild = |name: &str| fields.text(name).map(|text| text.map(Wild::new));
+    let wild = |name: &str| fields.get_text(name).map(|text| text.map(Wild::new));
     let (tool, command, agent) = (wild("tool")?, wild("command")?, wild("agent")?);
-    if let (Some(tool), Some(text)) = (&tool, fields.text("tool")?) {
+    if let (Some(tool), Some(text)) = (&tool, fields.get_text("tool")?) {
         let names: Vec<&str> = tools::ALL.iter().map(|tool| tool.name).collect();
         if !names.iter().any(|name| tool.matches(name)) {
-            return Err(source.unknown(fields.span("tool"), "tool", text, &names));
+            return Err(source.unknown(fields.span_of("tool"), "tool", text, &names));
         }
         for (key, about) in [("command", RulesOn::Command), ("path", RulesOn::Path)] {
             let about: Vec<&str> = tools::ALL.iter().filter(|tool| tool.rules == about).map(|tool| tool.name).collect();
@@ -124,19 +126,19 @@ fn rule(source: &Text<'_>, table: &Table) -> Result<Rule, PolicyFault> {
             }
         }
     }
-    if let (Some(_), Some(_)) = (&command, fields.text("path")?) {
+    if let (Some(_), Some(_)) = (&command, fields.get_text("path")?) {
         return Err(fields.fault("path", "no call has both a command and a path", "make two rules of it"));
     }
-    let path = fields.text("path")?.map(Pattern::new).transpose();
+    let path = fields.get_text("path")?.map(Pattern::new).transpose();
     let path = path.map_err(|hint| fields.fault("path", "path is no pattern of paths in the workspace", hint))?;
     let (deadline_ms, default) = deadline(&fields, action)?;
-    let why = fields.text("why")?.map(|why| why.chars().take(WHY_CHARS).collect());
+    let why = fields.get_text("why")?.map(|why| why.chars().take(WHY_CHARS).collect());
     let line = fields.fault("", "", "").line;
     Ok(Rule { line, action, tool, command, path, agent, deadline_ms, default, why })
 }
 
 fn deadline(fields: &Fields<'_>, action: Action) -> Result<(Option<u64>, ApprovalDefault), PolicyFault> {
-    let (deadline, default) = (fields.text("deadline")?, fields.text("default")?);
+    let (deadline, default) = (fields.get_text("deadline")?, fields.get_text("default")?);
     if let (Some(name), true) = (deadline.map(|_| "deadline").or(default.map(|_| "default")), action != Action::Ask) {
         return Err(fields.fault(name, format!("only a rule that asks has a {name}"), "leave it out"));
     }
@@ -154,7 +156,7 @@ fn deadline(fields: &Fields<'_>, action: Action) -> Result<(Option<u64>, Approva
         }
         (Some(word), Some(_)) => {
             let known = ApprovalDefault::ALL.iter().copied().find(|known| known.as_str() == word);
-            let unknown = || fields.source.unknown(fields.span("default"), "default", word, &["deny", "grant"]);
+            let unknown = || fields.source.unknown(fields.span_of("default"), "default", word, &["deny", "grant"]);
             known.map(|default| (deadline_ms, default)).ok_or_else(unknown)
         }
     }

@@ -15,7 +15,7 @@ pub(super) struct Spellings {
 }
 
 impl Spellings {
-    pub(super) fn of(workspace: Option<&Path>, folders: &[RuleFolder]) -> Spellings {
+    pub(super) fn new(workspace: Option<&Path>, folders: &[RuleFolder]) -> Spellings {
         let (mut around, mut below) = (vec![PathBuf::new()], Vec::new());
         for (nth, location) in workspace.map(|path| locations(path, folders)).unwrap_or_default().iter().enumerate() {
             for RuleFolder { folder, .. } in folders {

@@ -1,4 +1,4 @@
-//! What a call is about, as rules look at it and as a person is asked.
+//! The subject of a call, as rules match it and as a person is asked.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -68,7 +68,7 @@ enum Leads {
 
 impl Subject {
     /// Files are looked at only where a rule is about them.
-    pub(super) fn of(call: CallSubject, caller: &Caller<'_>, looks_at_files: bool) -> Subject {
+    pub(super) fn new(call: CallSubject, caller: &Caller<'_>, looks_at_files: bool) -> Subject {
         let CallSubject { command, whereto, paths, touches, reads_content } = call;
         let workspace = caller.workspace.filter(|_| looks_at_files && !paths.is_empty());
         let opened = workspace.filter(|_| caller.root.is_none()).map(Root::open);
@@ -79,7 +79,7 @@ impl Subject {
             (None, Some(Err(_))) => LookedAt::Elsewhere,
         };
         let paths = paths.into_iter().map(|named| NamedPath::new(&named.path, root, named.is_read)).collect();
-        let spellings = Spellings::of(caller.workspace, caller.rule_folders);
+        let spellings = Spellings::new(caller.workspace, caller.rule_folders);
         Subject { command, whereto, paths, touches, reads_content, spellings }
     }
 
@@ -129,7 +129,7 @@ impl Subject {
             paths.any(|path| {
                 let meant = lexical(&path.written);
                 let leads_there = path.leads.within().flatten().is_some_and(spelled);
-                spelled(&meant) || leads_there || (!path.is_straight() && ends(&meant).any(|end| matches(&end)))
+                spelled(&meant) || leads_there || (!path.is_straight() && path_endings(&meant).any(|end| matches(&end)))
             })
         }
     }
@@ -180,7 +180,7 @@ impl NamedPath {
     fn new(path: &WorkspacePath, root: LookedAt<'_>, is_read: bool) -> NamedPath {
         let leads = match root {
             LookedAt::Nothing => Leads::NotLooked,
-            LookedAt::Folder(root) => root.real(path).map_or(Leads::Out, Leads::To),
+            LookedAt::Folder(root) => root.resolve_real(path).map_or(Leads::Out, Leads::To),
             LookedAt::Elsewhere => Leads::Out,
         };
         NamedPath { written: path.as_path().to_owned(), leads, is_read }
@@ -223,7 +223,7 @@ fn lexical(path: &Path) -> PathBuf {
     meant
 }
 
-fn ends(path: &Path) -> impl Iterator<Item = PathBuf> {
+fn path_endings(path: &Path) -> impl Iterator<Item = PathBuf> {
     let parts: Vec<_> = path.components().collect();
     (0..parts.len()).map(|from| parts[from..].iter().collect()).collect::<Vec<_>>().into_iter()
 }

@@ -9,7 +9,7 @@ use abide_kernel::tool::FileCall;
 use super::spellings::Spellings;
 use super::subject::Subject;
 use super::{Action, Caller, Policy};
-use crate::files::{LeavesOut, Pattern};
+use crate::files::{ExcludesFiles, Pattern};
 use crate::tools::CallSubject;
 
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl Policy {
         if !self.looks_at_files() {
             return None;
         }
-        let subject = Subject::of(CallSubject::of_file(call), caller, true);
+        let subject = Subject::new(CallSubject::of_file(call), caller, true);
         let mut rules = Vec::new();
         for rule in self.rules.iter().filter(|rule| rule.about(tool, true, &subject).is_some() && rule.binds(caller)) {
             if rule.command.is_some() || !subject.is_about_files(rule.tool.is_some()) && rule.path.is_some() {
@@ -45,7 +45,7 @@ impl Policy {
     }
 }
 
-impl LeavesOut for Unseen {
+impl ExcludesFiles for Unseen {
     fn leaves_out(&self, path: &Path) -> bool {
         let matches = |action: Action, pattern: &Pattern| {
             self.spellings.match_path(path, action == Action::Allow, |spelling| pattern.matches(spelling))

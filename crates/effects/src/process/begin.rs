@@ -1,5 +1,5 @@
-//! From a launch to a command that runs: what it may use is settled, a supervisor is started, counted and given its
-//! orders. Until the orders are given nothing of the command exists, so it is confined and counted from its first step.
+//! Starts a command: resolves the paths that it may use, starts a supervisor, counts it and gives it its orders.
+//! Nothing of the command exists before the orders, so it is confined and counted from its first instruction.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,22 +16,24 @@ use abide_private::private_folder;
 use rustix::event::EventfdFlags;
 use tokio::sync::watch;
 
-use super::family::Member;
-use super::group::{Door, Group, Most};
-use super::heads::Heads;
+use super::git_dir_records::GitDirRecords;
+use super::group::{Group, GroupEntrance, GroupLimits};
 use super::mounts::Protection;
-use super::orders::{self, Orders, Report, Root, SUPERVISE};
-use super::output::Bounded;
-use super::owner::Begun;
-use super::{Bounds, Launch, Owner, Shared, Store, disk, family, kept, marker, ssh, sweep, wires};
+use super::orders::{self, Orders, Report, SUPERVISE};
+use super::output::BoundedOutput;
+use super::owner::RunningCommand;
+use super::process_list::ProcessIdentity;
+use super::{
+    Bounds, Launch, OutputStore, Owner, Shared, disk, marker, output_files, process_list, ssh, standard_streams, sweep,
+};
+use crate::environment::{self, EnvironmentOptions};
 use crate::limits;
 use crate::programs;
-use crate::sandbox::environment::{self, Given};
-use crate::sandbox::{Allowed, Mechanism};
+use crate::sandbox::{AllowedPath, CommandAccess, Mechanism};
 use crate::transient;
 use abide_kernel::refusal::{ErrorCode, Refusal};
 
-pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, Refusal> {
+pub(super) fn start_command(owner: &Owner, launch: &Launch) -> Result<RunningCommand, Refusal> {
     if owner.sandbox.refuses() {
         let why = owner.sandbox.problems().join("; ");
         return Err(Refusal::new(ErrorCode::SandboxRequired, format!("no sandbox works here: {why}")));
@@ -52,14 +54,14 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, Refusal> {
     }
     let began = SystemTime::now();
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
-    let Places { mut allowed, roots, readable } = places(owner, launch)?;
-    let cwd = folder(&launch.cwd)?;
+    let CommandPaths { mut allowed, roots, readable } = resolve_paths(owner, launch)?;
+    let cwd = resolve_folder(&launch.cwd)?;
     let shown = allowed.write.iter().chain(&allowed.read).any(|root| cwd.starts_with(&root.path));
     if owner.sandbox.mechanism() != Mechanism::None && !shown {
         return Err(bad_folder(&launch.cwd, &"it lies outside of the workspace"));
     }
-    let private = Private::make(owner, nth, &mut allowed).map_err(|error| failed(&error))?;
-    let marker = owner.marker.of(&launch.label);
+    let private = PrivateFolders::create(owner, nth, &mut allowed).map_err(|error| failed(&error))?;
+    let marker = owner.marker.with_label(&launch.label);
     let group = match &owner.groups {
         Ok(groups) => {
             // With the label: of a process that is about to be gone, the environment can't be read any more.
@@ -67,7 +69,7 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, Refusal> {
             let agent = format!("abide-{home}-{life}.{}", launch.agent.replace('/', "_"));
             // The supervisor, its second thread and what wraps it are counted too.
             let processes = launch.processes_max.saturating_add(3);
-            let most = Most { processes, memory_bytes: owner.bounds.memory_bytes };
+            let most = GroupLimits { processes, memory_bytes: owner.bounds.memory_bytes };
             groups.create(&agent, &format!("{nth}.{label}"), most).ok()
         }
         Err(_) => None,
@@ -84,7 +86,7 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, Refusal> {
             Mechanism::Landlock | Mechanism::None => Vec::new(),
         },
         roots,
-        environment: environment_of(owner, launch, &private, &marker),
+        environment: command_environment(owner, launch, &private, &marker),
         pinned: launch.protection.pinned.clone(),
         read_only: launch.protection.read_only.clone(),
         home_files: match owner.sandbox.mechanism() {
@@ -102,25 +104,27 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, Refusal> {
         namespace: owner.sandbox.mechanism() == Mechanism::Bubblewrap,
         confinement: owner.sandbox.confinement(&allowed),
         processes_max: group.is_none().then_some(launch.processes_max),
-        user_processes_max: (group.is_none() && !rustix::process::getuid().is_root())
-            .then(|| family::of_this_user() + u64::from(launch.processes_max) * limits::USER_PROCESSES_TIMES),
+        user_processes_max: (group.is_none() && !rustix::process::getuid().is_root()).then(|| {
+            process_list::count_of_this_user() + u64::from(launch.processes_max) * limits::USER_PROCESSES_TIMES
+        }),
         memory_max: (!kernel_bounds_memory).then_some(owner.bounds.memory_bytes),
         open_files: owner.bounds.open_files,
         scratch: owner.sandbox.scratch_folders(),
         scratch_max: owner.bounds.scratch_bytes,
         grace_ms: limits::END_GRACE_MS,
     };
-    let heads = Heads::record(&owner.home, owner.marker.life(), &launch.label, &launch.protection.git_dirs)
+    let git_dirs = GitDirRecords::record(&owner.home, owner.marker.life(), &launch.label, &launch.protection.git_dirs)
         .map_err(|error| failed(&error))?;
-    let door = group.as_ref().and_then(Group::door);
-    let (child, inside, control) = spawn(owner, &allowed, &marker, door).map_err(|error| failed(&error))?;
+    let door = group.as_ref().and_then(Group::entrance);
+    let (child, inside, control) = spawn_supervisor(owner, &allowed, &marker, door).map_err(|error| failed(&error))?;
     let bounds = owner.bounds;
     let folders: Vec<PathBuf> = allowed.write.into_iter().map(|root| root.path).collect();
-    let used_before = disk::used(&folders);
+    let used_before = disk::used_amounts(&folders);
     let confined = owner.sandbox.mechanism() != Mechanism::None;
-    let reach = Reach { folders, confined, began, used_before };
-    let hired = Hired { child, inside, control, group, scratch: private.scratch, heads, marker, bounds, reach };
-    hired.instruct(&orders, launch)
+    let reach = WriteReach { folders, confined, began, used_before };
+    let idle =
+        IdleSupervisor { child, inside, control, group, scratch: private.scratch, git_dirs, marker, bounds, reach };
+    idle.send_orders(&orders, launch)
 }
 
 fn failed(error: &io::Error) -> Refusal {
@@ -133,7 +137,7 @@ fn bad_folder(path: &Path, why: &dyn std::fmt::Display) -> Refusal {
 }
 
 /// A folder that is there, by its real name.
-fn folder(path: &Path) -> Result<PathBuf, Refusal> {
+fn resolve_folder(path: &Path) -> Result<PathBuf, Refusal> {
     let real = path.canonicalize().map_err(|error| bad_folder(path, &error))?;
     if !real.is_dir() {
         return Err(bad_folder(path, &"it is no folder"));
@@ -144,40 +148,41 @@ fn folder(path: &Path) -> Result<PathBuf, Refusal> {
     Ok(real)
 }
 
-/// A folder that a command may write to. One that is reached through a symbolic link is refused: whoever may write
-/// where the link lies could turn it to any place, and have that place opened.
-fn writable(owner: &Owner, path: &Path) -> Result<Root, Refusal> {
-    let real = folder(path)?;
+/// A folder that a command may write to. A folder behind a symbolic link is refused: everybody who may write where the
+/// link lies could point it anywhere, and have that folder opened.
+fn resolve_writable(owner: &Owner, path: &Path) -> Result<AllowedPath, Refusal> {
+    let real = resolve_folder(path)?;
     if real != path {
         return Err(bad_folder(path, &format_args!("it leads through a symbolic link to {}", real.display())));
     }
     if owner.sandbox.mechanism() != Mechanism::None {
         let everything = real.parent().is_none() || real == owner.home;
-        let exposed = if everything { Some(owner.home.clone()) } else { owner.sandbox.exposes(&real) };
+        let exposed = if everything { Some(owner.home.clone()) } else { owner.sandbox.find_exposed(&real) };
         if let Some(secret) = exposed {
             return Err(too_wide(&real, &secret));
         }
     }
-    Root::of(real).map_err(|error| match transient::is_transient(&error) {
+    AllowedPath::new(real).map_err(|error| match transient::is_transient(&error) {
         true => failed(&error),
         false => bad_folder(path, &error),
     })
 }
 
-/// What a command may use, and what that was when it was decided.
-struct Places {
-    allowed: Allowed,
-    roots: Vec<Root>,
-    readable: Vec<Root>,
+/// The paths that a command may use, with their identity when that was decided.
+struct CommandPaths {
+    allowed: CommandAccess,
+    roots: Vec<AllowedPath>,
+    readable: Vec<AllowedPath>,
 }
 
-fn places(owner: &Owner, launch: &Launch) -> Result<Places, Refusal> {
+fn resolve_paths(owner: &Owner, launch: &Launch) -> Result<CommandPaths, Refusal> {
     let paths = std::iter::once(&launch.root).chain(&launch.extra_write);
-    let roots: Vec<Root> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
-    // What is gone, or is behind a link by now, is not shown.
-    let readable: Vec<Root> = launch.extra_read.iter().filter_map(|path| Root::of(path.clone()).ok()).collect();
+    let roots: Vec<AllowedPath> = paths.map(|path| resolve_writable(owner, path)).collect::<Result<_, _>>()?;
+    // Folders that are gone, or behind a link by now, are left out.
+    let readable: Vec<AllowedPath> =
+        launch.extra_read.iter().filter_map(|path| AllowedPath::new(path.clone()).ok()).collect();
     let own = rustix::process::geteuid().as_raw();
-    let allowed = Allowed {
+    let allowed = CommandAccess {
         read: readable.clone(),
         write: roots.clone(),
         mounts_inside: !launch.protection.is_empty(),
@@ -186,7 +191,7 @@ fn places(owner: &Owner, launch: &Launch) -> Result<Places, Refusal> {
         foreign: roots.iter().chain(&readable).any(|root| root.owner != own),
         ssh_agent: launch.ssh_agent.as_ref().and_then(|agent| agent.socket.clone()),
     };
-    Ok(Places { allowed, roots, readable })
+    Ok(CommandPaths { allowed, roots, readable })
 }
 
 fn too_wide(path: &Path, secret: &Path) -> Refusal {
@@ -196,8 +201,8 @@ fn too_wide(path: &Path, secret: &Path) -> Refusal {
     )
 }
 
-/// Where a command's own home and temporary files are.
-struct Private {
+/// The folders of a command's own home and temporary files.
+struct PrivateFolders {
     home: PathBuf,
     temporary: PathBuf,
     scratch: Option<Scratch>,
@@ -215,29 +220,36 @@ impl Drop for Scratch {
 /// The folder of the home that holds them.
 pub(super) const SCRATCH: &str = "scratch";
 
-impl Private {
-    fn make(owner: &Owner, nth: u64, allowed: &mut Allowed) -> io::Result<Private> {
-        let person = owner.sandbox.person().to_path_buf();
+impl PrivateFolders {
+    fn create(owner: &Owner, nth: u64, allowed: &mut CommandAccess) -> io::Result<PrivateFolders> {
+        let person = owner.sandbox.user_home().to_path_buf();
         match owner.sandbox.mechanism() {
-            Mechanism::Bubblewrap => Ok(Private { home: person, temporary: PathBuf::from("/tmp"), scratch: None }),
+            Mechanism::Bubblewrap => {
+                Ok(PrivateFolders { home: person, temporary: PathBuf::from("/tmp"), scratch: None })
+            }
             Mechanism::Landlock => {
                 let folder = owner.home.join(SCRATCH).join(format!("{}-{nth}", owner.marker.life()));
                 let scratch = Scratch(folder.clone());
                 let (home, temporary) = (folder.join("home"), folder.join("tmp"));
                 private_folder(&home)?;
                 private_folder(&temporary)?;
-                allowed.write.push(Root::of(folder)?);
-                Ok(Private { home, temporary, scratch: Some(scratch) })
+                allowed.write.push(AllowedPath::new(folder)?);
+                Ok(PrivateFolders { home, temporary, scratch: Some(scratch) })
             }
-            Mechanism::None => Ok(Private { home: person, temporary: std::env::temp_dir(), scratch: None }),
+            Mechanism::None => Ok(PrivateFolders { home: person, temporary: std::env::temp_dir(), scratch: None }),
         }
     }
 }
 
-fn environment_of(owner: &Owner, launch: &Launch, private: &Private, marker: &str) -> Vec<(String, String)> {
+fn command_environment(
+    owner: &Owner,
+    launch: &Launch,
+    private: &PrivateFolders,
+    marker: &str,
+) -> Vec<(String, String)> {
     let own: Vec<&Path> = std::iter::once(&launch.root).chain(&launch.extra_write).map(PathBuf::as_path).collect();
-    let given = Given {
-        person: owner.sandbox.person(),
+    let given = EnvironmentOptions {
+        person: owner.sandbox.user_home(),
         home: &private.home,
         temporary: &private.temporary,
         tty: launch.tty,
@@ -248,7 +260,7 @@ fn environment_of(owner: &Owner, launch: &Launch, private: &Private, marker: &st
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    let mut environment = environment::build(std::env::vars_os().filter_map(text), &given);
+    let mut environment = environment::build_environment(std::env::vars_os().filter_map(text), &given);
     let secrets = launch.secrets.iter().map(|(name, value)| (name.clone(), value.reveal().to_owned()));
     let given = ssh::environment(launch.ssh_agent.as_ref()).into_iter().chain(launch.environment.iter().cloned());
     let given: Vec<(String, String)> = given.chain(secrets).collect();
@@ -260,11 +272,16 @@ fn environment_of(owner: &Owner, launch: &Launch, private: &Private, marker: &st
 /// The supervisor, wrapped or not. Its standard input is our connection to it. Its standard output is our own binary,
 /// opened: so it can be started by that descriptor in any mount namespace, and needs none but the three descriptors
 /// that every process has. Its standard error is what it, or its wrapping, has to say when it fails.
-fn spawn(owner: &Owner, allowed: &Allowed, marker: &str, door: Option<Door>) -> io::Result<(Child, bool, UnixStream)> {
+fn spawn_supervisor(
+    owner: &Owner,
+    allowed: &CommandAccess,
+    marker: &str,
+    door: Option<GroupEntrance>,
+) -> io::Result<(Child, bool, UnixStream)> {
     const SELF: &str = "/proc/self/fd/1";
     let (control, theirs) = UnixStream::pair()?;
     rustix::net::sockopt::set_socket_passcred(&control, true)?;
-    let mut command = match owner.sandbox.wrapping(allowed).map_err(io::Error::other)? {
+    let mut command = match owner.sandbox.wrapper_command(allowed).map_err(io::Error::other)? {
         Some((program, arguments)) => {
             let mut command = Command::new(program);
             command.args(arguments).arg("--").arg(SELF);
@@ -282,9 +299,9 @@ fn spawn(owner: &Owner, allowed: &Allowed, marker: &str, door: Option<Door>) -> 
     Ok((child, inside, control))
 }
 
-/// When memory runs out it is the command that goes, not its supervisor. A process passes its score on to those that it
-/// starts, so the supervisor has the command's until the command began; the command itself can't write it, for its
-/// /proc is read-only. Not everywhere may this be said.
+/// When memory runs out, the command is killed and not its supervisor. A process passes its score on to its children,
+/// so the supervisor has the command's score until the command has started; the command itself can't write it, because
+/// its /proc is read-only. Not every system permits setting it.
 struct OomScore {
     file: fs::File,
     own: String,
@@ -305,44 +322,48 @@ impl OomScore {
 }
 
 /// A supervisor that was started and has no orders yet.
-struct Hired {
+struct IdleSupervisor {
     child: Child,
     /// It is in its group already.
     inside: bool,
     control: UnixStream,
     group: Option<Group>,
     scratch: Option<Scratch>,
-    heads: Heads,
+    git_dirs: GitDirRecords,
     marker: String,
     bounds: Bounds,
-    reach: Reach,
+    reach: WriteReach,
 }
 
-/// Where a command may write, and how things stood there before it began.
-struct Reach {
+/// The folders that a command may write to, and the use of their disks before it began.
+struct WriteReach {
     folders: Vec<PathBuf>,
     confined: bool,
     began: SystemTime,
     used_before: HashMap<disk::Disk, u64>,
 }
 
-impl Hired {
-    fn instruct(mut self, orders: &Orders, launch: &Launch) -> Result<Begun, Refusal> {
+impl IdleSupervisor {
+    fn send_orders(mut self, orders: &Orders, launch: &Launch) -> Result<RunningCommand, Refusal> {
         match self.exchange(orders, launch) {
-            Ok((supervisor, wires, bell)) => Ok(self.begun(supervisor, wires, bell, launch)),
+            Ok((supervisor, ends, bell)) => Ok(self.into_running(supervisor, ends, bell, launch)),
             Err(error) => Err(self.dismiss(&error)),
         }
     }
 
-    fn exchange(&mut self, orders: &Orders, launch: &Launch) -> io::Result<(Member, wires::Ours, OwnedFd)> {
+    fn exchange(
+        &mut self,
+        orders: &Orders,
+        launch: &Launch,
+    ) -> io::Result<(ProcessIdentity, standard_streams::DaemonEnds, OwnedFd)> {
         let gone = || io::Error::other("its supervisor ended before it began");
         self.control.set_read_timeout(Some(Duration::from_millis(limits::START_TIMEOUT_MS)))?;
         let pid = orders::receive_hello(&self.control)?.ok_or_else(gone)?;
         if let (Some(group), false) = (&self.group, self.inside) {
-            group.join(pid)?;
+            group.add_process(pid)?;
         }
         let mut victim = OomScore::raise(pid);
-        let (ours, theirs) = wires::make(launch)?;
+        let (ours, theirs) = standard_streams::open_streams(launch)?;
         orders::send_descriptors(&self.control, &theirs.each_ref().map(AsFd::as_fd))?;
         drop(theirs);
         orders::write_frame(&self.control, orders)?;
@@ -355,7 +376,7 @@ impl Hired {
             victim.restore();
         }
         self.control.set_read_timeout(None)?;
-        let supervisor = family::stat(pid).map_or(Member { pid, began: 0 }, |stat| stat.member);
+        let supervisor = process_list::read_stat(pid).map_or(ProcessIdentity { pid, began: 0 }, |stat| stat.identity);
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok((supervisor, ours, bell))
     }
@@ -364,7 +385,7 @@ impl Hired {
         let _gone = self.child.kill();
         let _status = self.child.wait();
         // Nothing, unless the command began and kept its supervisor from saying so.
-        let _swept = sweep::sweep(|found| (found == self.marker).then(String::new));
+        let _swept = sweep::sweep_marked(|found| (found == self.marker).then(String::new));
         let mut said = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
             let _partial = stderr.take(limits::COMPLAINT_BYTES as u64).read_to_end(&mut said);
@@ -379,18 +400,25 @@ impl Hired {
         Refusal::new(ErrorCode::NotStarted, format!("the command could not be started: {why}")).with_hint(hint)
     }
 
-    fn begun(mut self, supervisor: Member, mut wires: wires::Ours, bell: OwnedFd, launch: &Launch) -> Begun {
-        let combined = Bounded::combined();
-        let (files, problem) = match launch.output.as_deref().map(|folder| kept::Files::create(folder, &combined)) {
-            Some(Ok(files)) => (Some(files), None),
-            Some(Err(error)) => (None, Some(error.to_string())),
-            None => (None, None),
-        };
-        let masked = [launch.mask.stream(), launch.mask.stream()];
-        let store = Store {
+    fn into_running(
+        mut self,
+        supervisor: ProcessIdentity,
+        mut ends: standard_streams::DaemonEnds,
+        bell: OwnedFd,
+        launch: &Launch,
+    ) -> RunningCommand {
+        let combined = BoundedOutput::combined();
+        let (files, problem) =
+            match launch.output.as_deref().map(|folder| output_files::OutputFiles::create(folder, &combined)) {
+                Some(Ok(files)) => (Some(files), None),
+                Some(Err(error)) => (None, Some(error.to_string())),
+                None => (None, None),
+            };
+        let masked = [launch.mask.new_stream(), launch.mask.new_stream()];
+        let store = OutputStore {
             combined,
-            stdout: Bounded::stream(),
-            stderr: Bounded::stream(),
+            stdout: BoundedOutput::stream(),
+            stderr: BoundedOutput::stream(),
             masked,
             settle_at: None,
             files,
@@ -398,7 +426,7 @@ impl Hired {
         };
         let shared = Arc::new(Shared {
             control: self.control,
-            input: Mutex::new(wires.input.take()),
+            input: Mutex::new(ends.input.take()),
             store: Mutex::new(store),
             asked: AtomicU8::new(0),
             bell,
@@ -415,15 +443,15 @@ impl Hired {
         });
         // It speaks on its connection now. A full pipe that nobody reads must not hold it up.
         self.child.stderr = None;
-        Begun {
+        RunningCommand {
             shared,
             supervisor,
             child: self.child,
-            wires,
+            ends,
             group: self.group,
             scratch: self.scratch,
             marker: self.marker,
-            heads: self.heads,
+            git_dirs: self.git_dirs,
             processes_max: launch.processes_max,
             bounds: self.bounds,
             out_of_memory: false,

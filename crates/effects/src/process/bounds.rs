@@ -1,4 +1,4 @@
-//! How much of the machine commands may have.
+//! Bounds on the resources of commands.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ pub struct Bounds {
     pub memory_bytes: u64,
     /// Every private folder in memory of one command, together.
     pub scratch_bytes: u64,
-    /// What stays free on the disks of commands and of the home. Nothing: 512 MiB, or 3 % of a smaller disk.
+    /// The room that stays free on the disks of commands and of the home. None: 512 MiB, or 3 % of a smaller disk.
     pub disk_reserve_bytes: Option<u64>,
     /// Files that a process of a command may have open, unless it asks for more: its soft limit. Nothing: that of this
     /// process.

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
 
-use self::blame::{Accounts, Measured};
-use self::measure::{OpenFiles, Resource, Room, Walk, Written, device};
-use super::family::{self, Member, Stat};
-use super::orders::Ask;
+use self::blame::{Accounts, MeasuredCommand};
+use self::measure::{DiskRoom, FolderMeasurement, OpenFiles, Resource, WrittenBytes, device};
+use super::orders::StopRequest;
+use super::process_list::{self, ProcessIdentity, ProcessStat};
 use super::{Owner, Shared};
 use crate::limits;
 
@@ -36,7 +36,7 @@ impl std::fmt::Display for Shortage {
     }
 }
 
-/// What may still be taken of a disk above its reserve, in bytes and in files.
+/// The room that may still be taken of a disk above its reserve, in bytes and in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spare {
     pub bytes: u64,
@@ -44,11 +44,11 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// Of the disk of a folder, or of the nearest one above it that is there. A disk that does not say has no bound.
-    pub(crate) fn of(folder: &Path, reserve: Option<u64>) -> Spare {
+    /// Measures the disk of a folder, or of its nearest ancestor that exists. A disk that reports no size has no bound.
+    pub(crate) fn measure(folder: &Path, reserve: Option<u64>) -> Spare {
         let there = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
         let spare = |resource| {
-            Room::of(there, resource, reserve).map_or(u64::MAX, |room| room.free.saturating_sub(room.reserve))
+            DiskRoom::measure(there, resource, reserve).map_or(u64::MAX, |room| room.free.saturating_sub(room.reserve))
         };
         Spare { bytes: spare(Resource::Bytes), inodes: spare(Resource::Inodes) }
     }
@@ -57,7 +57,7 @@ impl Spare {
 #[derive(Debug, Default)]
 pub(crate) struct Disks {
     state: Mutex<State>,
-    /// Rung when a disk is short for somebody, and when there is room again.
+    /// Notified when a disk is short for an agent, and when there is room again.
     room: watch::Sender<()>,
 }
 
@@ -66,14 +66,14 @@ pub(super) type Disk = (u64, Resource);
 
 #[derive(Debug, Default)]
 struct State {
-    /// A thread looks.
+    /// A thread surveys the disks.
     watched: bool,
     /// Agents whose command was ended, until there is room.
     short: HashMap<String, Shortage>,
     /// Disks that are short and that no command is to blame for.
     unattributed: HashMap<Disk, Shortage>,
-    /// Commands that began since the last look, with their folders: they may have ended since, too.
-    begun: Vec<(Member, Vec<PathBuf>)>,
+    /// Commands that began since the last survey, with their folders: they may have ended since, too.
+    begun: Vec<(ProcessIdentity, Vec<PathBuf>)>,
 }
 
 impl Disks {
@@ -100,8 +100,8 @@ impl Disks {
         self.state().short.get(agent).cloned()
     }
 
-    /// Comes back when nothing is short for this agent; at once where nothing is.
-    pub(crate) async fn room(&self, agent: &str) {
+    /// Waits until no disk is short for this agent.
+    pub(crate) async fn wait_for_room(&self, agent: &str) {
         let mut room = self.room.subscribe();
         while self.shortage(agent).is_some() {
             // The sender is ours; it can't be gone.
@@ -120,12 +120,12 @@ pub(super) fn watch(owner: &Arc<Owner>, began: &Shared) {
     drop(state);
     let weak = Arc::downgrade(owner);
     let started = std::thread::Builder::new().name("disks".to_owned()).spawn(move || {
-        let mut memory = Memory::default();
+        let mut memory = PreviousSurvey::default();
         let mut rest = Duration::from_millis(limits::DISK_LOOK_MS);
         loop {
             std::thread::sleep(rest);
             let looked_at = Instant::now();
-            if !look(&weak, &mut memory) {
+            if !survey_disks(&weak, &mut memory) {
                 return;
             }
             // A disk with very many files must not keep a processor busy.
@@ -137,39 +137,40 @@ pub(super) fn watch(owner: &Arc<Owner>, began: &Shared) {
     }
 }
 
-/// Whether there is more to look at. While it measures, which may take seconds, it holds neither a lock nor the owner,
-/// whose end is the end of all commands.
-fn look(owner: &Weak<Owner>, memory: &mut Memory) -> bool {
-    let Some(scene) = owner.upgrade().and_then(|owner| Scene::of(&owner, memory)) else { return false };
-    let verdicts = scene.judge(&mut memory.disks);
+/// Surveys the disks once, and returns whether there is more to survey. It may measure for seconds, and holds neither a
+/// lock nor the owner meanwhile: the owner's end is the end of all commands.
+fn survey_disks(owner: &Weak<Owner>, memory: &mut PreviousSurvey) -> bool {
+    let Some(scene) = owner.upgrade().and_then(|owner| DiskSurvey::take(&owner, memory)) else { return false };
+    let verdicts = scene.find_shortages(&mut memory.disks);
     let Some(owner) = owner.upgrade() else { return false };
-    conclude(&owner, &verdicts);
+    apply_verdicts(&owner, &verdicts);
     true
 }
 
-/// What is remembered from one look to the next.
+/// The state that is kept from one survey to the next.
 #[derive(Default)]
-struct Memory {
+struct PreviousSurvey {
     disks: HashMap<Disk, Accounts>,
     /// The commands that ran, with their folders.
-    running: Vec<(Member, Vec<PathBuf>)>,
+    running: Vec<(ProcessIdentity, Vec<PathBuf>)>,
 }
 
-/// All that one look is about.
-struct Scene {
+/// The input of one survey of the disks.
+struct DiskSurvey {
     running: Vec<Arc<Shared>>,
-    /// The folders of the commands that ended since the last look.
+    /// The folders of the commands that ended since the last survey.
     gone: Vec<PathBuf>,
     /// A folder of each disk, and the room there.
-    rooms: HashMap<Disk, (PathBuf, Room)>,
+    rooms: HashMap<Disk, (PathBuf, DiskRoom)>,
 }
 
-impl Scene {
-    /// Nothing where there is nothing to look at any more; the next command begins to look again.
-    fn of(owner: &Owner, memory: &mut Memory) -> Option<Scene> {
+impl DiskSurvey {
+    /// None if there is nothing to survey any more; the next command starts the survey again.
+    fn take(owner: &Owner, memory: &mut PreviousSurvey) -> Option<DiskSurvey> {
         let reserve = owner.bounds.disk_reserve_bytes;
-        let is_short =
-            |short: &Shortage| Room::of(&short.folder, short.resource, reserve).is_some_and(|room| room.is_short());
+        let is_short = |short: &Shortage| {
+            DiskRoom::measure(&short.folder, short.resource, reserve).is_some_and(|room| room.is_short())
+        };
         let over: Vec<String> =
             owner.disks.shortages().into_iter().filter(|(_, short)| !is_short(short)).map(|(agent, _)| agent).collect();
         let mut state = owner.disks.state();
@@ -196,63 +197,63 @@ impl Scene {
         for folder in folders {
             let Some(device) = device(folder) else { continue };
             for resource in Resource::ALL {
-                if let Some(room) = Room::of(folder, resource, reserve) {
+                if let Some(room) = DiskRoom::measure(folder, resource, reserve) {
                     rooms.entry((device, resource)).or_insert_with(|| (folder.clone(), room));
                 }
             }
         }
-        Some(Scene { running, gone, rooms })
+        Some(DiskSurvey { running, gone, rooms })
     }
 
     /// The disks that are short, each with the command to end, if there is one.
-    fn judge(&self, disks: &mut HashMap<Disk, Accounts>) -> Vec<Verdict> {
+    fn find_shortages(&self, disks: &mut HashMap<Disk, Accounts>) -> Vec<DiskVerdict> {
         let now = SystemTime::now();
         disks.retain(|disk, _| self.rooms.contains_key(disk));
         let mut processes = None;
         let mut verdicts = Vec::new();
         for (disk, (folder, room)) in &self.rooms {
             let accounts = disks.entry(*disk).or_default();
-            // With plenty of room nobody needs to know who takes it.
+            // With plenty of room it does not matter which command takes it.
             if !room.is_near() || !room.is_short() && accounts.are_old(now) {
                 accounts.restart(now, room);
                 continue;
             }
-            let all = processes.get_or_insert_with(family::everyone);
-            let blame = self.blame(*disk, room, accounts, all);
+            let all = processes.get_or_insert_with(process_list::list_processes);
+            let blame = self.find_blamed(*disk, room, accounts, all);
             if room.is_short() {
                 let (folder, resource) = (folder.clone(), disk.1);
                 let short = Shortage { folder, resource, free: room.free, reserve: room.reserve };
-                verdicts.push(Verdict { disk: *disk, short, blame });
+                verdicts.push(DiskVerdict { disk: *disk, short, blame });
             }
         }
         verdicts
     }
 
-    fn blame(&self, disk: Disk, room: &Room, accounts: &mut Accounts, all: &[Stat]) -> Blame {
+    fn find_blamed(&self, disk: Disk, room: &DiskRoom, accounts: &mut Accounts, all: &[ProcessStat]) -> Blame {
         let (device, resource) = disk;
         let near: Vec<(&Arc<Shared>, Vec<&Path>)> =
-            self.running.iter().map(|shared| (shared, on(device, shared))).collect();
+            self.running.iter().map(|shared| (shared, folders_on(device, shared))).collect();
         let near: Vec<_> = near.into_iter().filter(|(_, folders)| !folders.is_empty()).collect();
         let Some((first, _)) = near.iter().min_by_key(|(shared, _)| shared.began) else { return Blame::Nobody };
-        let lost = accounts.lost((first.began, first.used_before.get(&disk).copied().unwrap_or(room.used)), room);
-        let walks = walks(disk, accounts.since(first.began), near.iter().flat_map(|(_, folders)| folders));
-        let found: Vec<Measured<'_>> = near
+        let lost = accounts.used_more((first.began, first.used_before.get(&disk).copied().unwrap_or(room.used)), room);
+        let walks = measure_folders(disk, accounts.since(first.began), near.iter().flat_map(|(_, folders)| folders));
+        let found: Vec<MeasuredCommand<'_>> = near
             .iter()
             .map(|(shared, folders)| {
                 let roots = [shared.supervisor.pid];
-                let family = family::descendants(all, &roots.into()).into_iter().map(|one| one.member.pid);
+                let family = process_list::descendants(all, &roots.into()).into_iter().map(|one| one.identity.pid);
                 let pids: Vec<i32> = roots.into_iter().chain(family).collect();
                 let until = Instant::now() + Duration::from_millis(limits::DISK_WALK_MOST_MS);
-                Measured {
+                MeasuredCommand {
                     id: shared.supervisor,
                     agent: &shared.agent,
                     began: shared.began,
                     confined: shared.confined,
                     folders: folders.iter().map(|folder| (*folder, walks[folder].tree.as_ref())).collect(),
-                    open: OpenFiles::of(&pids, disk, accounts.since(shared.began), until),
+                    open: OpenFiles::measure(&pids, disk, accounts.since(shared.began), until),
                     written: match resource {
-                        Resource::Bytes => Written::by(&pids),
-                        Resource::Inodes => Written::default(),
+                        Resource::Bytes => WrittenBytes::of_processes(&pids),
+                        Resource::Inodes => WrittenBytes::default(),
                     },
                     creates_uncounted: resource == Resource::Inodes
                         && folders.iter().any(|folder| walks[folder].tree.is_none() && walks[folder].creates),
@@ -263,37 +264,44 @@ impl Scene {
         if near.iter().any(|(shared, _)| shared.for_disk().is_some()) {
             return Blame::Ending;
         }
-        match blame::choose(&found, &taken, room, lost) {
+        match blame::choose_command(&found, &taken, room, lost) {
             Some((nth, amount)) => Blame::Command(Arc::clone(near[nth].0), amount),
             None => Blame::Nobody,
         }
     }
 }
 
-/// How much of each disk of these folders is used.
-pub(super) fn used(folders: &[PathBuf]) -> HashMap<Disk, u64> {
-    let of = |folder: &PathBuf, resource| Some(((device(folder)?, resource), Room::of(folder, resource, None)?.used));
+/// The used amount of each disk of these folders.
+pub(super) fn used_amounts(folders: &[PathBuf]) -> HashMap<Disk, u64> {
+    let of = |folder: &PathBuf, resource| {
+        Some(((device(folder)?, resource), DiskRoom::measure(folder, resource, None)?.used))
+    };
     folders.iter().flat_map(|folder| Resource::ALL.map(|resource| of(folder, resource))).flatten().collect()
 }
 
 /// The folders of a command that lie on this disk.
-fn on(device: u64, shared: &Shared) -> Vec<&Path> {
+fn folders_on(device: u64, shared: &Shared) -> Vec<&Path> {
     shared.folders.iter().map(PathBuf::as_path).filter(|folder| self::device(folder) == Some(device)).collect()
 }
 
 /// Each folder measured once, with a fair part of the time for each.
-fn walks<'a>(disk: Disk, since: SystemTime, folders: impl Iterator<Item = &'a &'a Path>) -> HashMap<&'a Path, Walk> {
-    let mut walks: HashMap<&Path, Walk> = folders.map(|folder| (*folder, Walk::default())).collect();
+fn measure_folders<'a>(
+    disk: Disk,
+    since: SystemTime,
+    folders: impl Iterator<Item = &'a &'a Path>,
+) -> HashMap<&'a Path, FolderMeasurement> {
+    let mut walks: HashMap<&Path, FolderMeasurement> =
+        folders.map(|folder| (*folder, FolderMeasurement::default())).collect();
     let part = limits::DISK_WALK_ALL_MS / (walks.len() as u64).max(1);
     let part = Duration::from_millis(part.clamp(limits::DISK_WALK_LEAST_MS, limits::DISK_WALK_MOST_MS));
     for (folder, walk) in &mut walks {
-        *walk = measure::walk(folder, disk, since, Instant::now() + part);
+        *walk = measure::measure_folder(folder, disk, since, Instant::now() + part);
     }
     walks
 }
 
 /// A disk that is short.
-struct Verdict {
+struct DiskVerdict {
     disk: Disk,
     short: Shortage,
     blame: Blame,
@@ -308,14 +316,14 @@ enum Blame {
     Nobody,
 }
 
-/// Ends the commands that are to blame, and remembers who waits for room.
-fn conclude(owner: &Owner, verdicts: &[Verdict]) {
+/// Ends the commands that are to blame, and records the agents that wait for room.
+fn apply_verdicts(owner: &Owner, verdicts: &[DiskVerdict]) {
     let mut state = owner.disks.state();
     let has_waiting: Vec<Disk> =
         state.short.values().filter_map(|short| Some((device(&short.folder)?, short.resource))).collect();
     let mut changed = false;
     state.unattributed.retain(|disk, _| verdicts.iter().any(|verdict| verdict.disk == *disk));
-    for Verdict { disk, short, blame } in verdicts {
+    for DiskVerdict { disk, short, blame } in verdicts {
         match blame {
             Blame::Command(shared, amount) => {
                 let unit = short.resource.as_str();
@@ -324,7 +332,7 @@ fn conclude(owner: &Owner, verdicts: &[Verdict]) {
                 *shared.for_disk() = Some(evidence);
                 state.short.insert(shared.agent.clone(), short.clone());
                 state.unattributed.remove(disk);
-                shared.ask(Ask::Kill);
+                shared.request_stop(StopRequest::Kill);
                 changed = true;
             }
             Blame::Nobody if !has_waiting.contains(disk) && !state.unattributed.contains_key(disk) => {

@@ -45,37 +45,37 @@ struct AgentGroup {
 /// One command's group. Gone with the value.
 #[derive(Debug)]
 pub(crate) struct Group {
-    places: Vec<Placed>,
+    places: Vec<GroupFolder>,
     /// Released after the command's own.
     _agent: Arc<AgentGroup>,
 }
 
 #[derive(Debug)]
-struct Placed {
+struct GroupFolder {
     folder: PathBuf,
     tree: Tree,
 }
 
-/// How much of what a group may have.
+/// The limits of a group.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Most {
+pub(crate) struct GroupLimits {
     /// Of the command.
     pub processes: u32,
     /// Of the agent.
     pub memory_bytes: u64,
 }
 
-/// How a single thread goes into groups and comes back, where threads can be in different ones. What it starts while it
-/// is inside begins inside. To move another process instead takes the kernel ten milliseconds and more.
+/// Moves a single thread into groups and back, where threads of one process can be in different ones. Processes that it
+/// starts inside begin inside. Moving another process takes the kernel ten milliseconds and more.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct GroupEntrance {
     /// Inside and outside, for each tree.
     ways: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Door {
-    /// Does `work` inside; says whether it was, in every tree.
-    pub(crate) fn through<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
+impl GroupEntrance {
+    /// Does `work` inside, and returns whether it was inside in every tree.
+    pub(crate) fn run_inside<T>(&self, work: impl FnOnce() -> T) -> (T, bool) {
         let entered: Vec<bool> = self.ways.iter().map(|(inside, _)| fs::write(inside, "0").is_ok()).collect();
         let done = work();
         for ((_, outside), entered) in self.ways.iter().zip(&entered) {
@@ -90,9 +90,9 @@ impl Door {
 
 impl Groups {
     /// Where this process may make groups; tried, not guessed.
-    pub(crate) fn find() -> Result<Groups, String> {
+    pub(crate) fn detect() -> Result<Groups, String> {
         let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
-        Groups::find_below(Path::new("/sys/fs/cgroup"), &own)
+        Groups::detect_below(Path::new("/sys/fs/cgroup"), &own)
     }
 
     /// The same, after this process took over a group that holds nothing else: a service manager hands one to it.
@@ -102,10 +102,10 @@ impl Groups {
         if let Some(base) = base_of_version_2(root, &own) {
             take_over(&base, std::process::id());
         }
-        Groups::find_below(root, &own)
+        Groups::detect_below(root, &own)
     }
 
-    fn find_below(root: &Path, own: &str) -> Result<Groups, String> {
+    fn detect_below(root: &Path, own: &str) -> Result<Groups, String> {
         let trees = trees(root, own)?;
         let bounded = trees.iter().any(|tree| tree.memory.is_some());
         let unbounded = (!bounded).then(|| "no control group bounds memory here".to_owned());
@@ -113,7 +113,7 @@ impl Groups {
         let probe = |groups: &Groups| {
             let nth = PROBES.fetch_add(1, Ordering::Relaxed);
             let name = format!("abide-probe-{}-{nth}", std::process::id());
-            groups.create(&name, "0", Most { processes: 16, memory_bytes: 64 << 20 })
+            groups.create(&name, "0", GroupLimits { processes: 16, memory_bytes: 64 << 20 })
         };
         if let Err(error) = probe(&groups) {
             // Perhaps only memory is not ours to bound.
@@ -133,7 +133,7 @@ impl Groups {
     }
 
     /// A group for one command, in that of its agent.
-    pub(crate) fn create(&self, agent: &str, command: &str, most: Most) -> io::Result<Group> {
+    pub(crate) fn create(&self, agent: &str, command: &str, most: GroupLimits) -> io::Result<Group> {
         // The agent's group may go with its last command in the same moment.
         for _ in 1..CREATE_TRIES {
             match self.try_create(agent, command, most) {
@@ -144,7 +144,7 @@ impl Groups {
         self.try_create(agent, command, most)
     }
 
-    fn try_create(&self, agent: &str, command: &str, most: Most) -> io::Result<Group> {
+    fn try_create(&self, agent: &str, command: &str, most: GroupLimits) -> io::Result<Group> {
         // Held until the command's own is there: the agent's must not go meanwhile.
         let mut agents = self.agents.lock().unwrap_or_else(PoisonError::into_inner);
         agents.retain(|_, group| group.strong_count() > 0);
@@ -160,7 +160,7 @@ impl Groups {
         for tree in &self.trees {
             let folder = tree.base.join(agent).join(command);
             fs::create_dir(&folder)?;
-            group.places.push(Placed { folder: folder.clone(), tree: tree.clone() });
+            group.places.push(GroupFolder { folder: folder.clone(), tree: tree.clone() });
             if tree.processes {
                 fs::write(folder.join("pids.max"), most.processes.to_string())?;
             }
@@ -207,8 +207,8 @@ impl Groups {
     }
 
     /// The commands of the agents' groups whose name begins so: group, command, and who is in it.
-    pub(crate) fn named(&self, prefix: &str) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
+    pub(crate) fn list_groups(&self, prefix: &str) -> Vec<ExistingGroup> {
+        let mut found: Vec<ExistingGroup> = Vec::new();
         for tree in &self.trees {
             for agent in folders(&tree.base).filter(|name| name.starts_with(prefix)) {
                 let commands = folders(&tree.base.join(&agent)).collect::<Vec<_>>();
@@ -216,14 +216,14 @@ impl Groups {
                 for command in commands.into_iter().map(Some).chain([None]) {
                     let folder = tree.base.join(&agent).join(command.as_deref().unwrap_or_default());
                     let pids = if command.is_some() { members(&folder) } else { Vec::new() };
-                    found.push(Found { agent: agent.clone(), command, pids });
+                    found.push(ExistingGroup { agent: agent.clone(), command, pids });
                 }
             }
         }
         found
     }
 
-    pub(crate) fn remove(&self, found: &Found) {
+    pub(crate) fn remove(&self, found: &ExistingGroup) {
         for tree in &self.trees {
             let folder = tree.base.join(&found.agent);
             let folder = found.command.as_ref().map_or_else(|| folder.clone(), |command| folder.join(command));
@@ -232,23 +232,23 @@ impl Groups {
     }
 }
 
-/// A group that is there.
+/// A group that an earlier life left.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ExistingGroup {
     pub agent: String,
-    /// Nothing: the agent's own.
+    /// None: the group of the agent itself.
     pub command: Option<String>,
     pub pids: Vec<i32>,
 }
 
 impl Group {
-    pub(crate) fn door(&self) -> Option<Door> {
-        let way = |placed: &Placed| (placed.folder.join("tasks"), placed.tree.base.join("tasks"));
-        let door = Door { ways: self.places.iter().map(way).collect() };
+    pub(crate) fn entrance(&self) -> Option<GroupEntrance> {
+        let way = |placed: &GroupFolder| (placed.folder.join("tasks"), placed.tree.base.join("tasks"));
+        let door = GroupEntrance { ways: self.places.iter().map(way).collect() };
         door.ways.iter().all(|(inside, _)| inside.exists()).then_some(door)
     }
 
-    pub(crate) fn join(&self, pid: i32) -> io::Result<()> {
+    pub(crate) fn add_process(&self, pid: i32) -> io::Result<()> {
         self.places.iter().try_for_each(|placed| fs::write(placed.folder.join("cgroup.procs"), pid.to_string()))
     }
 
@@ -260,7 +260,7 @@ impl Group {
 
     /// Whether a process of this command was killed because the agent's memory ran out.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        let killed = |placed: &Placed| match placed.tree.memory {
+        let killed = |placed: &GroupFolder| match placed.tree.memory {
             None => 0,
             Some(Version::One) => number_in(&placed.folder.join("memory.oom_control"), "oom_kill "),
             Some(Version::Two) => number_in(&placed.folder.join("memory.events"), "oom_kill "),
@@ -374,9 +374,9 @@ mod tests {
         let base = root.path().join("system.slice/abide.service");
         fs::create_dir_all(&base).unwrap();
         fs::write(base.join("cgroup.subtree_control"), "cpu memory pids\n").unwrap();
-        let groups = Groups::find_below(root.path(), "0::/system.slice/abide.service\n").unwrap();
+        let groups = Groups::detect_below(root.path(), "0::/system.slice/abide.service\n").unwrap();
         assert_eq!(groups.unbounded(), None);
-        let most = Most { processes: 67, memory_bytes: 1 << 30 };
+        let most = GroupLimits { processes: 67, memory_bytes: 1 << 30 };
         let group = groups.create("abide-h-l.ada", "0.task_1", most).unwrap();
         let read = |name: &str| fs::read_to_string(base.join("abide-h-l.ada").join(name)).unwrap();
         assert_eq!(read("memory.max"), "1073741824");
@@ -384,13 +384,13 @@ mod tests {
         assert_eq!(read("cgroup.subtree_control"), "+pids +memory");
         assert_eq!(read("0.task_1/pids.max"), "67");
         assert_eq!(read("0.task_1/memory.oom.group"), "1");
-        assert!(group.door().is_none(), "threads of one process can't be in different groups there");
-        group.join(77).unwrap();
+        assert!(group.entrance().is_none(), "threads of one process can't be in different groups there");
+        group.add_process(77).unwrap();
         assert_eq!(read("0.task_1/cgroup.procs"), "77");
         assert!(!group.ran_out_of_memory());
         fs::write(base.join("abide-h-l.ada/0.task_1/memory.events"), "low 0\nmax 3\noom 1\noom_kill 1\n").unwrap();
         assert!(group.ran_out_of_memory());
-        let found: Vec<_> = groups.named("abide-h-").into_iter().map(|one| (one.command, one.pids)).collect();
+        let found: Vec<_> = groups.list_groups("abide-h-").into_iter().map(|one| (one.command, one.pids)).collect();
         assert_eq!(found, [(Some("0.task_1".to_owned()), vec![77]), (None, vec![])]);
     }
 
@@ -398,9 +398,9 @@ mod tests {
     fn version_2_without_memory_still_counts_processes() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("cgroup.subtree_control"), "pids\n").unwrap();
-        let groups = Groups::find_below(root.path(), "0::/\n").unwrap();
+        let groups = Groups::detect_below(root.path(), "0::/\n").unwrap();
         assert_eq!(groups.unbounded(), Some("no control group bounds memory here"));
-        let none = Groups::find_below(&root.path().join("elsewhere"), "0::/\n");
+        let none = Groups::detect_below(&root.path().join("elsewhere"), "0::/\n");
         assert_eq!(none.unwrap_err(), "no control group counts processes here");
     }
 
@@ -428,9 +428,9 @@ mod tests {
         for base in ["pids/a", "memory/b"] {
             fs::create_dir_all(root.path().join(base)).unwrap();
         }
-        let groups = Groups::find_below(root.path(), "9:pids:/a\n4:memory:/b\n0::/\n").unwrap();
+        let groups = Groups::detect_below(root.path(), "9:pids:/a\n4:memory:/b\n0::/\n").unwrap();
         assert_eq!(groups.unbounded(), None);
-        let _group = groups.create("abide-h-l.ada", "0.t", Most { processes: 5, memory_bytes: 4096 }).unwrap();
+        let _group = groups.create("abide-h-l.ada", "0.t", GroupLimits { processes: 5, memory_bytes: 4096 }).unwrap();
         let read = |name: &str| fs::read_to_string(root.path().join(name)).unwrap();
         assert_eq!(read("memory/b/abide-h-l.ada/memory.limit_in_bytes"), "4096");
         assert_eq!(read("memory/b/abide-h-l.ada/memory.memsw.limit_in_bytes"), "4096");

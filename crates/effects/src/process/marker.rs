@@ -1,10 +1,10 @@
-//! The mark that every process of a command carries in its environment, by which it is found when whoever owned it is
-//! gone: of which home, of which life of the daemon, and of what.
+//! The marker that every process of a command carries in its environment, by which it is found after its owner is gone:
+//! the home, the life of the daemon, and the label of the command.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::family;
+use super::process_list;
 
 pub(crate) const VARIABLE: &str = "ABIDE_PROCESS";
 
@@ -18,7 +18,7 @@ pub(crate) struct Marker {
 impl Marker {
     pub(crate) fn new(home: &Path) -> Marker {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        let began = family::stat(pid).map_or(0, |stat| stat.member.began);
+        let began = process_list::read_stat(pid).map_or(0, |stat| stat.identity.began);
         // More than one owner in one process is possible; each has a life of its own.
         let nth = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Marker { home: format!("{:016x}", digest(home.as_os_str().as_bytes())), life: format!("{pid}-{began}-{nth}") }
@@ -29,12 +29,12 @@ impl Marker {
         format!("{}.{}.", self.home, self.life)
     }
 
-    pub(crate) fn of(&self, label: &str) -> String {
+    pub(crate) fn with_label(&self, label: &str) -> String {
         format!("{}{label}", self.prefix())
     }
 
     /// The label in a marker of this home's earlier lives.
-    pub(crate) fn earlier<'a>(&self, marker: &'a str) -> Option<&'a str> {
+    pub(crate) fn earlier_label<'a>(&self, marker: &'a str) -> Option<&'a str> {
         let (home, rest) = marker.split_once('.')?;
         let (life, label) = rest.split_once('.')?;
         (home == self.home && life != self.life).then_some(label)

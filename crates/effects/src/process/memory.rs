@@ -1,17 +1,17 @@
-//! How much memory processes use, where no control group says. Never by the size of their address space: runtimes
-//! reserve far more than they use.
+//! Measures the memory of processes where no control group counts it. The size of the address space is never used:
+//! runtimes reserve far more than they use.
 
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use super::family::Stat;
+use super::process_list::ProcessStat;
 
-/// What the family has in memory, with what lies in these folders, which are in memory too. Exact only beyond `most`:
-/// before that an upper bound will do, and costs less.
-pub(crate) fn used_bytes(family: &[Stat], folders: &[PathBuf], most: u64) -> u64 {
-    let pids: Vec<i32> = family.iter().filter(|one| !one.is_over()).map(|one| one.member.pid).collect();
+/// The memory of processes and of these folders, which are in memory too. It is exact only beyond `most`: below that an
+/// upper bound is enough, and cheaper.
+pub(crate) fn used_bytes(family: &[ProcessStat], folders: &[PathBuf], most: u64) -> u64 {
+    let pids: Vec<i32> = family.iter().filter(|one| !one.is_over()).map(|one| one.identity.pid).collect();
     let files = folder_bytes(folders) + memory_file_bytes(&pids) + system_v_bytes();
     let resident: u64 = pids.iter().filter_map(|pid| resident_bytes(*pid)).sum();
     if resident + files <= most {
@@ -19,7 +19,7 @@ pub(crate) fn used_bytes(family: &[Stat], folders: &[PathBuf], most: u64) -> u64
     }
     // Pages that several processes share were counted for each. Mapped files of the disk can be dropped by the kernel
     // and do not count; mapped memory files are among `files`.
-    let shares = pids.iter().map(|pid| share(*pid).unwrap_or_default());
+    let shares = pids.iter().map(|pid| memory_share(*pid).unwrap_or_default());
     let (own, shared) = shares.fold((0, 0), |(own, shared), one| (own + one.own, shared + one.shared));
     own + files.max(shared)
 }
@@ -47,16 +47,16 @@ fn bytes_in(text: &str, name: &str) -> Option<u64> {
 }
 
 #[derive(Default)]
-struct Share {
+struct MemoryShare {
     own: u64,
     shared: u64,
 }
 
 /// A process's part of its pages, each divided by those that have it.
-fn share(pid: i32) -> Option<Share> {
+fn memory_share(pid: i32) -> Option<MemoryShare> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
     let own = bytes_in(&text, "Pss_Anon:")? + bytes_in(&text, "Swap:").unwrap_or(0);
-    Some(Share { own, shared: bytes_in(&text, "Pss_Shmem:")? })
+    Some(MemoryShare { own, shared: bytes_in(&text, "Pss_Shmem:")? })
 }
 
 /// Files that live in memory and have no name, each once.

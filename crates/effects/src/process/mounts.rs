@@ -21,8 +21,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatVfsMountFlags, StatxAt
 use rustix::mount::{MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use rustix::thread::CapabilitySet;
 
-use super::orders::{Orders, Root};
+use super::orders::Orders;
 use crate::git_dir::RecordedGitDir;
+use crate::sandbox::AllowedPath;
 
 /// Parts of a command's writable folders that it may not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,12 +49,9 @@ impl Protection {
     }
 }
 
-/// The oldest kernel with `mount_setattr`, without which nothing is protected: its major and minor number.
-pub(crate) const OLDEST_KERNEL: (u32, u32) = (5, 12);
-
 /// Makes the mounts, and gives up the power to make others. With them comes a file that polls as urgent when one of them
 /// is gone.
-pub(super) fn protect(orders: &Orders) -> io::Result<Option<File>> {
+pub(super) fn mount_protected(orders: &Orders) -> io::Result<Option<File>> {
     if orders.pinned.is_empty() && orders.read_only.is_empty() {
         return Ok(None);
     }
@@ -61,12 +59,12 @@ pub(super) fn protect(orders: &Orders) -> io::Result<Option<File>> {
     unshare_mounts()?;
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     for (_, path, read_only) in points(orders) {
-        mount_onto_itself(&open(orders, path)?, read_only).map_err(|error| failed(path, &error))?;
+        mount_onto_itself(&open_point(orders, path)?, read_only).map_err(|error| failed(path, &error))?;
     }
     // Before they are checked: whatever happens later is heard.
     let changes = File::open("/proc/self/mountinfo")?;
     // A folder may have been renamed in the middle of this, from the namespace of another command.
-    check_all(orders)?;
+    verify_all(orders)?;
     give_up_power()?;
     Ok(Some(changes))
 }
@@ -79,9 +77,9 @@ fn points(orders: &Orders) -> BTreeSet<(usize, &Path, bool)> {
 }
 
 /// Whether every mount is where it was made.
-pub(super) fn check_all(orders: &Orders) -> io::Result<()> {
+pub(super) fn verify_all(orders: &Orders) -> io::Result<()> {
     for (_, path, read_only) in points(orders) {
-        check(&open(orders, path)?, read_only).map_err(|error| failed(path, &error))?;
+        verify_mount(&open_point(orders, path)?, read_only).map_err(|error| failed(path, &error))?;
     }
     Ok(())
 }
@@ -91,10 +89,10 @@ fn failed(path: &Path, error: &io::Error) -> io::Error {
 }
 
 /// A path below one of the writable roots, with no symbolic link on the way.
-fn open(orders: &Orders, path: &Path) -> io::Result<OwnedFd> {
+fn open_point(orders: &Orders, path: &Path) -> io::Result<OwnedFd> {
     let around = orders.roots.iter().filter(|root| path.starts_with(&root.path));
     let outside = || io::Error::other(format!("{} lies in no folder of the command", path.display()));
-    let root: &Root = around.max_by_key(|root| root.path.components().count()).ok_or_else(outside)?;
+    let root: &AllowedPath = around.max_by_key(|root| root.path.components().count()).ok_or_else(outside)?;
     let below = path.strip_prefix(&root.path).map_err(io::Error::other)?;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let flags = OFlags::PATH | OFlags::CLOEXEC;
@@ -141,7 +139,7 @@ fn unshare_mounts() -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn check(point: &OwnedFd, read_only: bool) -> io::Result<()> {
+fn verify_mount(point: &OwnedFd, read_only: bool) -> io::Result<()> {
     let found = rustix::fs::statx(point.as_fd(), "", AtFlags::EMPTY_PATH, StatxFlags::empty())?;
     let is_mount = found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
     let is_read_only = rustix::fs::fstatvfs(point)?.f_flag.contains(StatVfsMountFlags::RDONLY);
@@ -151,9 +149,6 @@ fn check(point: &OwnedFd, read_only: bool) -> io::Result<()> {
         (true, false) => Err(io::Error::other("it can still be written")),
     }
 }
-
-/// The powers that a supervisor has for this, as bubblewrap names them: to mount, and to give that up for good.
-pub(crate) const POWERS: [&str; 2] = ["CAP_SYS_ADMIN", "CAP_SETPCAP"];
 
 /// The command gets no powers anyway; this process needs none any more.
 fn give_up_power() -> io::Result<()> {

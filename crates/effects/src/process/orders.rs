@@ -1,5 +1,5 @@
-//! What the daemon and a supervisor say to each other, and how: frames of JSON over a socket pair, the first of them
-//! with the descriptors that the command gets. Nothing here acts on a word of it.
+//! The protocol between the daemon and a supervisor: frames of JSON over a socket pair, the first of them with the
+//! descriptors that the command gets. This module only sends and receives.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -14,8 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::sandbox::Confinement;
-use crate::unlinked::{FileIdentity, open_unlinked};
+use crate::sandbox::{AllowedPath, Confinement};
 
 /// The argument that makes our binary a supervisor.
 pub(crate) const SUPERVISE: &str = "__supervise";
@@ -26,10 +25,10 @@ pub(crate) struct Orders {
     pub program: PathBuf,
     pub arguments: Vec<String>,
     pub cwd: PathBuf,
-    /// What the command may write to, as it was when that was decided.
-    pub roots: Vec<Root>,
-    /// What it may read besides, likewise. Only where the sandbox shows these by their names.
-    pub readable: Vec<Root>,
+    /// The paths that the command may write to, with their identity when that was decided.
+    pub roots: Vec<AllowedPath>,
+    /// Other paths that it may read. Only for a sandbox that shows these by their names.
+    pub readable: Vec<AllowedPath>,
     pub environment: Vec<(String, String)>,
     /// Paths below the roots that the supervisor makes mount points before the command starts.
     pub pinned: Vec<PathBuf>,
@@ -43,7 +42,7 @@ pub(crate) struct Orders {
     /// The supervisor is the first process of a namespace that holds only what it starts.
     pub namespace: bool,
     pub confinement: Confinement,
-    /// Nobody else counts the processes: more than this many end the command.
+    /// A limit on processes where no control group counts them: exceeding it ends the command.
     pub processes_max: Option<u32>,
     /// The system refuses its user's processes beyond this. A second line, for bombs that grow faster than anybody looks;
     /// it does not bind the superuser.
@@ -59,55 +58,24 @@ pub(crate) struct Orders {
     pub grace_ms: u64,
 }
 
-/// A folder or a file, by its name and by what it is. A command that still runs may swap names for symbolic links while
-/// the next one is started: so no link is ever followed on the way to it, and what is found inside the sandbox is held
-/// against what was found before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Root {
-    pub path: PathBuf,
-    pub owner: u32,
-    identity: FileIdentity,
-}
-
-impl Root {
-    pub(crate) fn of(path: PathBuf) -> io::Result<Root> {
-        let opened = open_unlinked(&path)?;
-        let (owner, identity) = (rustix::fs::fstat(&opened)?.st_uid, FileIdentity::of_open(&opened)?);
-        Ok(Root { path, owner, identity })
-    }
-
-    /// The same folder or file, opened by its name. Inside a sandbox this shows whether the right one was mounted.
-    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
-        let opened = open_unlinked(&self.path)?;
-        if FileIdentity::of_open(&opened)? == self.identity {
-            return Ok(opened);
-        }
-        Err(io::Error::other(format!("{} was replaced by something else meanwhile", self.path.display())))
-    }
-
-    pub(crate) fn check(&self) -> io::Result<()> {
-        self.open().map(drop)
-    }
-}
-
-/// What a supervisor is told while its command runs. The end of the connection is the last word: end everything.
+/// A request to a supervisor while its command runs. The end of the connection is the last request: end everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Ask {
+pub(crate) enum StopRequest {
     End,
     Kill,
 }
 
-impl Ask {
-    /// More than not having been asked, which is 0.
+impl StopRequest {
+    /// Above 0, which stands for no request.
     pub(crate) fn urgency(self) -> u8 {
         match self {
-            Ask::End => 1,
-            Ask::Kill => 2,
+            StopRequest::End => 1,
+            StopRequest::Kill => 2,
         }
     }
 }
 
-/// What a supervisor says.
+/// A message of a supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Report {
     Started,

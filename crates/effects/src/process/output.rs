@@ -1,5 +1,5 @@
-//! What a command wrote, within bounds: its start, its end, and how much there was between. Any bytes. Knows nothing of
-//! files or processes.
+//! The output of a command, within bounds: its start, its end, and the number of bytes between. It knows no files and
+//! no processes.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::limits;
 
 /// A stream of which only the start and the end are kept.
 #[derive(Debug)]
-pub(crate) struct Bounded {
+pub(crate) struct BoundedOutput {
     head: Vec<u8>,
     head_max: usize,
     tail: VecDeque<u8>,
@@ -27,9 +27,9 @@ pub struct Chunk {
     pub total: u64,
 }
 
-/// One stream at a moment.
+/// One stream at a moment: its start and its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct OutputExcerpt {
     pub head: Vec<u8>,
     /// How many bytes lie between head and tail and were dropped.
     pub dropped: u64,
@@ -37,7 +37,7 @@ pub struct Kept {
     pub total: u64,
 }
 
-impl Kept {
+impl OutputExcerpt {
     /// All of it, if nothing was dropped.
     #[must_use]
     pub fn whole(&self) -> Option<Vec<u8>> {
@@ -48,23 +48,23 @@ impl Kept {
 /// A command's output at a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    pub combined: Kept,
+    pub combined: OutputExcerpt,
     /// Of a terminal this is everything.
-    pub stdout: Kept,
-    pub stderr: Kept,
+    pub stdout: OutputExcerpt,
+    pub stderr: OutputExcerpt,
 }
 
-impl Bounded {
-    pub(crate) fn new(head_max: usize, tail_max: usize) -> Bounded {
-        Bounded { head: Vec::new(), head_max, tail: VecDeque::new(), tail_max, total: 0 }
+impl BoundedOutput {
+    pub(crate) fn new(head_max: usize, tail_max: usize) -> BoundedOutput {
+        BoundedOutput { head: Vec::new(), head_max, tail: VecDeque::new(), tail_max, total: 0 }
     }
 
-    pub(crate) fn combined() -> Bounded {
-        Bounded::new(limits::OUTPUT_HEAD_BYTES, limits::OUTPUT_TAIL_BYTES)
+    pub(crate) fn combined() -> BoundedOutput {
+        BoundedOutput::new(limits::OUTPUT_HEAD_BYTES, limits::OUTPUT_TAIL_BYTES)
     }
 
-    pub(crate) fn stream() -> Bounded {
-        Bounded::new(limits::STREAM_HEAD_BYTES, limits::STREAM_TAIL_BYTES)
+    pub(crate) fn stream() -> BoundedOutput {
+        BoundedOutput::new(limits::STREAM_HEAD_BYTES, limits::STREAM_TAIL_BYTES)
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) {
@@ -72,7 +72,7 @@ impl Bounded {
         let room = self.head_max - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
-        // What the tail can't hold anyhow is not copied.
+        // Bytes beyond the size of the tail are not copied.
         let rest = &rest[rest.len().saturating_sub(self.tail_max)..];
         let surplus = (self.tail.len() + rest.len()).saturating_sub(self.tail_max);
         self.tail.drain(..surplus);
@@ -93,9 +93,9 @@ impl Bounded {
         ([first, second], self.total - count(self.tail.len()))
     }
 
-    pub(crate) fn kept(&self) -> Kept {
+    pub(crate) fn excerpt(&self) -> OutputExcerpt {
         let ([first, second], from) = self.tail();
-        Kept {
+        OutputExcerpt {
             head: self.head.clone(),
             dropped: from - count(self.head.len()),
             tail: [first, second].concat(),
@@ -110,7 +110,7 @@ impl Bounded {
     }
 }
 
-/// What lies at `offset`, from pieces in order, each with its own offset.
+/// Reads at `offset`, from pieces in order, each with its own offset.
 pub(crate) fn read_pieces(pieces: &[(u64, &[u8])], total: u64, offset: u64, max: usize) -> Chunk {
     let offset = offset.min(total);
     let mut chunk = Chunk { bytes: Vec::new(), skipped: 0, next_offset: offset, total };

@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 
-use super::group::Door;
+use super::group::GroupEntrance;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Spawner {
@@ -15,7 +15,7 @@ pub(crate) struct Spawner {
 #[derive(Debug)]
 struct Request {
     command: Command,
-    door: Option<Door>,
+    door: Option<GroupEntrance>,
     answer: SyncSender<io::Result<(Child, bool)>>,
 }
 
@@ -26,10 +26,10 @@ impl Spawner {
         std::thread::Builder::new().name("spawner".to_owned()).spawn(move || {
             for Request { mut command, door, answer } in inbox {
                 let (spawned, inside) = match door {
-                    Some(door) => door.through(|| command.spawn()),
+                    Some(door) => door.run_inside(|| command.spawn()),
                     None => (command.spawn(), false),
                 };
-                // Ours of the descriptors that it was given are closed before the caller listens for theirs.
+                // The daemon's copies of the descriptors are closed before the caller waits for their end.
                 drop(command);
                 let _gone = answer.send(spawned.map(|child| (child, inside)));
             }
@@ -37,8 +37,8 @@ impl Spawner {
         Ok(Spawner { requests })
     }
 
-    /// The child, and whether it went through the door.
-    pub(crate) fn spawn(&self, command: Command, door: Option<Door>) -> io::Result<(Child, bool)> {
+    /// The child, and whether it started inside the groups.
+    pub(crate) fn spawn(&self, command: Command, door: Option<GroupEntrance>) -> io::Result<(Child, bool)> {
         let gone = || io::Error::other("the owner of processes is gone");
         let (answer, answered) = sync_channel(1);
         self.requests.send(Request { command, door, answer }).map_err(|_| gone())?;

@@ -19,13 +19,13 @@ use rustix::process::{
     DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, getrlimit, setrlimit,
 };
 
-use super::family::{self, Stat};
-use super::home::HomeModes;
+use super::home_modes::HomeModes;
 use super::memory;
 use super::mounts;
-use super::orders::{self, Ask, Orders, Report, Root, SUPERVISE};
+use super::orders::{self, Orders, Report, SUPERVISE, StopRequest};
+use super::process_list::{self, ProcessStat};
 use crate::limits;
-use crate::sandbox::Prepared;
+use crate::sandbox::{AllowedPath, PreparedConfinement};
 
 /// Whether this process was started to be a supervisor.
 pub fn is_supervisor() -> bool {
@@ -34,7 +34,7 @@ pub fn is_supervisor() -> bool {
 
 /// Never returns: the process ends with its command.
 pub fn supervise() -> ! {
-    let code = match run() {
+    let code = match run_supervisor() {
         Ok(()) => 0,
         Err(error) => {
             // Standard error still goes to the daemon, which repeats it as the reason.
@@ -45,7 +45,7 @@ pub fn supervise() -> ! {
     std::process::exit(code)
 }
 
-fn run() -> io::Result<()> {
+fn run_supervisor() -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     close_with_the_start();
     let control = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
@@ -56,26 +56,26 @@ fn run() -> io::Result<()> {
     (&control).write_all(b"h")?;
     let descriptors = orders::receive_descriptors(&control)?;
     let Some(orders) = orders::read_frame::<Orders>(&control)? else { return Ok(()) };
-    check_places(&orders)?;
-    let mount_changes = mounts::protect(&orders)?;
+    verify_paths(&orders)?;
+    let mount_changes = mounts::mount_protected(&orders)?;
     // Nothing that the command starts may look into this process or trace it, even as the same user. Not earlier: the
     // daemon sets how soon it dies when memory runs out, and that is a file of this process.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    let deaths = Deaths::new()?;
-    let home = orders.open_home.clone().map(HomeModes::note);
+    let child_exits = ChildExits::new()?;
+    let home = orders.open_home.clone().map(HomeModes::record);
     let started = start(&orders, descriptors);
     rustix::stdio::dup2_stderr(&nothing)?;
     match started {
         Ok(main) => {
             orders::write_frame(&control, &Report::Started)?;
-            Supervisor::new(control, orders, main, deaths, home, mount_changes).attend();
+            Supervisor::new(control, orders, main, child_exits, home, mount_changes).run_until_over();
             Ok(())
         }
         Err(error) => orders::write_frame(&control, &Report::NotStarted { message: error.to_string() }),
     }
 }
 
-/// What the daemon has open is not the command's, even where somebody forgot to say so.
+/// Descriptors that the daemon has open are not passed to the command, even without close-on-exec.
 fn close_with_the_start() {
     let entries = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     for descriptor in entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
@@ -103,7 +103,7 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
     let open_files = open_files(orders);
     // A bomb that this process must outrun gets less of the machine than this process does.
     let yields = orders.processes_max.is_some() && !orders.namespace;
-    let mut prepared = Some(Prepared::new(&orders.confinement)?);
+    let mut prepared = Some(PreparedConfinement::new(&orders.confinement)?);
     let tty = orders.tty;
     let mut command = Command::new(&orders.program);
     command.args(&orders.arguments).current_dir(&orders.cwd);
@@ -128,7 +128,7 @@ fn start(orders: &Orders, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<i
             if yields {
                 rustix::process::setpriority_process(None, LOWEST)?;
             }
-            let confined = prepared.take().map_or(Ok(()), Prepared::confine);
+            let confined = prepared.take().map_or(Ok(()), PreparedConfinement::confine);
             // After everything that changes who we are, for that would forget it.
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             confined
@@ -160,14 +160,14 @@ fn open_files_max(memory_bytes: u64) -> u64 {
 
 /// Whether the sandbox shows what was chosen. A folder may have been renamed or replaced between the moment it was chosen
 /// and the moment it was mounted.
-fn check_places(orders: &Orders) -> io::Result<()> {
-    orders.roots.iter().chain(&orders.readable).try_for_each(Root::check)
+fn verify_paths(orders: &Orders) -> io::Result<()> {
+    orders.roots.iter().chain(&orders.readable).try_for_each(AllowedPath::verify)
 }
 
 const LOWEST: i32 = 19;
 const HIGHEST: i32 = -20;
 
-/// How far the end of everything has come.
+/// The progress of ending everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     No,
@@ -178,32 +178,32 @@ enum Ending {
     Killing,
 }
 
-/// Says when a child has died, those among them that were adopted: a descriptor for that exists for one child, not for
-/// all. The thread behind it begins before the command does, which might leave no room for it.
-struct Deaths {
+/// Reports when a child has ended, adopted ones included: a descriptor for that exists for one child, not for all. Its
+/// thread starts before the command, which might leave no room for it.
+struct ChildExits {
     bell: OwnedFd,
     next: SyncSender<()>,
 }
 
-impl Deaths {
-    fn new() -> io::Result<Deaths> {
+impl ChildExits {
+    fn new() -> io::Result<ChildExits> {
         let (bell, rung) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         let (next, wanted) = sync_channel(1);
         std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
             while wanted.recv().is_ok() {
                 let died = || rustix::process::waitid(WaitId::All, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-                // Nobody left to wait for is news too.
+                // Having no child left is reported too.
                 while died().is_err_and(|error| error == Errno::INTR) {}
                 if rustix::io::write(&rung, b"x").is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Deaths { bell, next })
+        Ok(ChildExits { bell, next })
     }
 
     /// For the next death: those before it were dealt with.
-    fn listen(&self) {
+    fn notify_next(&self) {
         let _gone = self.next.send(());
     }
 }
@@ -216,7 +216,7 @@ struct Supervisor {
     main_status: Option<(Option<i32>, Option<i32>)>,
     ending: Ending,
     evidence: Vec<String>,
-    deaths: Deaths,
+    child_exits: ChildExits,
     /// Urgent when a mount of the namespace went or came.
     mount_changes: Option<File>,
     last_forked: Option<u64>,
@@ -225,9 +225,9 @@ struct Supervisor {
     last_restored: Option<Instant>,
 }
 
-/// Why a supervisor goes on.
+/// The events that woke a supervisor.
 #[derive(Debug, Clone, Copy, Default)]
-struct Woken {
+struct WakeReasons {
     asked: bool,
     died: bool,
     mounts_changed: bool,
@@ -243,13 +243,13 @@ impl Supervisor {
         control: UnixStream,
         orders: Orders,
         main: i32,
-        deaths: Deaths,
+        child_exits: ChildExits,
         home: Option<HomeModes>,
         mount_changes: Option<File>,
     ) -> Supervisor {
         // Allowed to the superuser; to others the difference to their commands must do.
         let _as_it_is = rustix::process::setpriority_process(None, HIGHEST);
-        deaths.listen();
+        child_exits.notify_next();
         Supervisor {
             control,
             daemon: true,
@@ -258,7 +258,7 @@ impl Supervisor {
             main_status: None,
             ending: Ending::No,
             evidence: Vec::new(),
-            deaths,
+            child_exits,
             mount_changes,
             last_forked: None,
             last_weighed: None,
@@ -268,21 +268,21 @@ impl Supervisor {
     }
 
     /// Until nothing of the command is left.
-    fn attend(mut self) {
+    fn run_until_over(mut self) {
         loop {
-            let woken = self.rest();
+            let reasons = self.wait_for_event();
             // First: until then the command can write.
-            if woken.mounts_changed {
-                self.look_after_mounts();
+            if reasons.mounts_changed {
+                self.verify_mounts();
             }
-            if woken.asked {
-                self.listen();
+            if reasons.asked {
+                self.read_request();
             }
-            if woken.died && self.reap() {
+            if reasons.died && self.reap_children() {
                 break;
             }
-            self.look_after_time();
-            self.look_after_home();
+            self.enforce_limits();
+            self.restore_home_modes();
         }
         // Nothing of the command is left that could change them again.
         if let Some(home) = &self.home {
@@ -295,11 +295,11 @@ impl Supervisor {
     }
 
     /// Sleeps until something is said, something died, or it is time to look.
-    fn rest(&self) -> Woken {
+    fn wait_for_event(&self) -> WakeReasons {
         let tick = Duration::from_millis(limits::FAMILY_TICK_MS);
         let timeout = match self.ending {
             Ending::No if self.orders.processes_max.is_some() => Some(tick),
-            Ending::No => self.looks_at_memory().then_some(Duration::from_millis(limits::MEMORY_TICK_MS)),
+            Ending::No => self.bounds_memory().then_some(Duration::from_millis(limits::MEMORY_TICK_MS)),
             Ending::Gently { until } => Some(until.saturating_duration_since(Instant::now()).min(tick)),
             Ending::Killing => Some(tick),
         };
@@ -308,46 +308,46 @@ impl Supervisor {
         let timeout = timeout.and_then(|wait| Timespec::try_from(wait).ok());
         let control = if self.daemon { PollFlags::IN } else { PollFlags::empty() };
         let mut polled = vec![
-            PollFd::from_borrowed_fd(self.deaths.bell.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.child_exits.bell.as_fd(), PollFlags::IN),
             PollFd::new(&self.control, control),
         ];
         polled.extend(self.mount_changes.as_ref().map(|changes| PollFd::new(changes, PollFlags::PRI)));
         if rustix::event::poll(&mut polled, timeout.as_ref()).is_err() {
-            return Woken::default();
+            return WakeReasons::default();
         }
         let happened = |nth: usize| polled.get(nth).is_some_and(|one| !one.revents().is_empty());
-        Woken { died: happened(0), asked: self.daemon && happened(1), mounts_changed: happened(2) }
+        WakeReasons { died: happened(0), asked: self.daemon && happened(1), mounts_changed: happened(2) }
     }
 
     /// A program outside may have replaced a protected file, and taken the mount on it away. A mount that is made anew
     /// would not hold a process that has the file open for writing by then, so the command ends.
-    fn look_after_mounts(&mut self) {
+    fn verify_mounts(&mut self) {
         self.signal_all(Signal::STOP);
-        match mounts::check_all(&self.orders) {
+        match mounts::verify_all(&self.orders) {
             Ok(()) => self.signal_all(Signal::CONT),
-            Err(error) => self.kill(&format!(
+            Err(error) => self.kill_all(&format!(
                 "unprotected: {error}; a program outside of the sandbox replaced or removed it while the command ran, and \
                  the command was ended; look at it before you run git there"
             )),
         }
     }
 
-    fn listen(&mut self) {
+    fn read_request(&mut self) {
         match orders::read_frame(&self.control) {
-            Ok(Some(Ask::End)) => self.end_gently("term_sent"),
-            Ok(Some(Ask::Kill)) => self.kill("killed"),
+            Ok(Some(StopRequest::End)) => self.end_gently("term_sent"),
+            Ok(Some(StopRequest::Kill)) => self.kill_all("killed"),
             Ok(None) | Err(_) => {
                 self.daemon = false;
-                self.kill("daemon_gone");
+                self.kill_all("daemon_gone");
             }
         }
     }
 
-    /// Takes leave of the dead. True when nobody is left: what lives on lives below some child of ours, for whoever
-    /// loses its parent is adopted.
-    fn reap(&mut self) -> bool {
+    /// Reaps children that ended. True when none is left: every process that still lives descends from a child of ours,
+    /// because orphans are adopted.
+    fn reap_children(&mut self) -> bool {
         let mut byte = [0];
-        let _spent = rustix::io::read(&self.deaths.bell, &mut byte);
+        let _spent = rustix::io::read(&self.child_exits.bell, &mut byte);
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
@@ -361,30 +361,30 @@ impl Supervisor {
             }
         }
         if self.main_status.is_some() && self.ending == Ending::No {
-            let left = self.family().iter().filter(|one| !one.is_over()).count();
+            let left = self.list_descendants().iter().filter(|one| !one.is_over()).count();
             if left > 0 {
                 let processes = if left == 1 { "process" } else { "processes" };
                 self.end_gently(&format!("ended {left} {processes} it left behind"));
             }
         }
-        self.deaths.listen();
+        self.child_exits.notify_next();
         false
     }
 
-    fn look_after_time(&mut self) {
+    fn enforce_limits(&mut self) {
         match self.ending {
-            Ending::Gently { until } if Instant::now() >= until => self.kill("killed"),
+            Ending::Gently { until } if Instant::now() >= until => self.kill_all("killed"),
             Ending::No | Ending::Gently { .. } => {
-                self.count();
-                self.weigh();
+                self.enforce_process_limit();
+                self.enforce_memory_limit();
             }
-            // Who was started while the others died.
-            Ending::Killing => self.kill_round(),
+            // Processes that were started while the others ended.
+            Ending::Killing => self.kill_remaining(),
         }
     }
 
     /// Less often than commands fork: it looks at each file in the home.
-    fn look_after_home(&mut self) {
+    fn restore_home_modes(&mut self) {
         let every = Duration::from_millis(limits::HOME_TICK_MS);
         let Some(home) = &self.home else { return };
         if self.last_restored.is_none_or(|at| at.elapsed() >= every) {
@@ -393,7 +393,7 @@ impl Supervisor {
         }
     }
 
-    fn count(&mut self) {
+    fn enforce_process_limit(&mut self) {
         let Some(max) = self.orders.processes_max else { return };
         // The last id that was given out: unless it moved, nobody was started, and nobody needs counting.
         let last_forked = std::fs::read_to_string("/proc/loadavg")
@@ -403,30 +403,30 @@ impl Supervisor {
             return;
         }
         self.last_forked = last_forked;
-        if self.family().len() > usize::try_from(max).unwrap_or(usize::MAX) {
-            self.kill(&format!("process_limit {max}"));
+        if self.list_descendants().len() > usize::try_from(max).unwrap_or(usize::MAX) {
+            self.kill_all(&format!("process_limit {max}"));
         }
     }
 
-    fn looks_at_memory(&self) -> bool {
+    fn bounds_memory(&self) -> bool {
         self.orders.memory_max.is_some() || self.orders.scratch.len() > 1
     }
 
     /// Whether there is too much in memory, where nothing else bounds it. Looked at less often than processes are
     /// counted: it takes longer, and memory does not grow as fast.
-    fn weigh(&mut self) {
+    fn enforce_memory_limit(&mut self) {
         let every = Duration::from_millis(limits::MEMORY_TICK_MS);
-        if !self.looks_at_memory() || self.last_weighed.is_some_and(|at| at.elapsed() < every) {
+        if !self.bounds_memory() || self.last_weighed.is_some_and(|at| at.elapsed() < every) {
             return;
         }
         self.last_weighed = Some(Instant::now());
         let (scratch, most) = (&self.orders.scratch, self.orders.scratch_max);
         if scratch.len() > 1 && memory::folder_bytes(scratch) > most {
-            self.kill(&format!("scratch is full: limit {most} bytes in all private folders together"));
+            self.kill_all(&format!("scratch is full: limit {most} bytes in all private folders together"));
         }
         let Some(most) = self.orders.memory_max else { return };
-        if memory::used_bytes(&self.family(), &self.orders.scratch, most) > most {
-            self.kill(&out_of_memory(most, "this command"));
+        if memory::used_bytes(&self.list_descendants(), &self.orders.scratch, most) > most {
+            self.kill_all(&out_of_memory(most, "this command"));
         }
     }
 
@@ -441,16 +441,16 @@ impl Supervisor {
         self.signal_all(Signal::CONT);
     }
 
-    fn kill(&mut self, why: &str) {
+    fn kill_all(&mut self, why: &str) {
         if self.ending == Ending::Killing {
             return;
         }
         self.evidence.push(why.to_owned());
         self.ending = Ending::Killing;
-        self.kill_round();
+        self.kill_remaining();
     }
 
-    fn kill_round(&self) {
+    fn kill_remaining(&self) {
         if self.orders.namespace {
             self.signal_all(Signal::KILL);
             return;
@@ -460,7 +460,7 @@ impl Supervisor {
         if let (None, Some(group)) = (self.main_status, Pid::from_raw(self.main)) {
             let _gone = rustix::process::kill_process_group(group, Signal::STOP);
         }
-        family::kill_frozen(|| self.family());
+        process_list::kill_frozen(|| self.list_descendants());
     }
 
     fn signal_all(&self, signal: Signal) {
@@ -469,14 +469,14 @@ impl Supervisor {
             let _nobody = rustix::process::kill_process_group(Pid::INIT, signal);
             return;
         }
-        for one in self.family() {
-            family::signal(one.member, signal);
+        for one in self.list_descendants() {
+            process_list::send_signal(one.identity, signal);
         }
     }
 
     /// Everybody who descends from the command, the dead among them.
-    fn family(&self) -> Vec<Stat> {
+    fn list_descendants(&self) -> Vec<ProcessStat> {
         let own = rustix::process::getpid().as_raw_nonzero().get();
-        family::descendants(&family::everyone(), &HashSet::from([own]))
+        process_list::descendants(&process_list::list_processes(), &HashSet::from([own]))
     }
 }

@@ -6,26 +6,26 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::time::Duration;
 
-use super::family::{self, Stat};
 use super::marker::VARIABLE;
 use super::orders::SUPERVISE;
+use super::process_list::{self, ProcessStat};
 
-/// What was found of one command of an earlier life, and ended.
+/// The processes of one command of an earlier life, which were ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweptCommand {
     pub label: String,
     pub pids: Vec<i32>,
-    /// What it had damaged and was put back.
+    /// The files that it had damaged and that were restored.
     pub evidence: Vec<String>,
 }
 
 /// Ends everything whose marker `wanted` gives a label for; comes back when nothing of it runs.
-pub(crate) fn sweep(wanted: impl Fn(&str) -> Option<String>) -> Vec<Swept> {
+pub(crate) fn sweep_marked(wanted: impl Fn(&str) -> Option<String>) -> Vec<SweptCommand> {
     let found: RefCell<BTreeMap<String, HashSet<i32>>> = RefCell::default();
-    until_gone(|| {
-        let marked = marked(&wanted);
+    kill_until_gone(|| {
+        let marked = find_marked(&wanted);
         for (label, one) in &marked {
-            found.borrow_mut().entry(label.clone()).or_default().insert(one.member.pid);
+            found.borrow_mut().entry(label.clone()).or_default().insert(one.identity.pid);
         }
         marked.into_iter().map(|(_, one)| one).collect()
     });
@@ -35,15 +35,15 @@ pub(crate) fn sweep(wanted: impl Fn(&str) -> Option<String>) -> Vec<Swept> {
         .map(|(label, pids)| {
             let mut pids: Vec<i32> = pids.into_iter().collect();
             pids.sort_unstable();
-            Swept { label, pids, evidence: Vec::new() }
+            SweptCommand { label, pids, evidence: Vec::new() }
         })
         .collect()
 }
 
-/// Kills whomever `list` finds until it finds nobody that lives.
-pub(crate) fn until_gone(list: impl Fn() -> Vec<Stat>) {
+/// Kills the processes that `list` returns until none of them lives.
+pub(crate) fn kill_until_gone(list: impl Fn() -> Vec<ProcessStat>) {
     for _ in 0..ROUNDS {
-        if family::kill_frozen(&list) == 0 {
+        if process_list::kill_frozen(&list) == 0 {
             return;
         }
         std::thread::sleep(BETWEEN);
@@ -55,32 +55,32 @@ const ROUNDS: usize = 200;
 const BETWEEN: Duration = Duration::from_millis(10);
 
 /// Those that carry a wanted marker, and whatever descends from them: a child may have cleaned its environment.
-fn marked(wanted: &impl Fn(&str) -> Option<String>) -> Vec<(String, Stat)> {
-    let all: Vec<Stat> = family::everyone().into_iter().filter(|one| !one.is_over()).collect();
-    let spared = ancestry(&all);
-    let mut marked: Vec<(String, Stat)> = Vec::new();
-    for one in all.iter().filter(|one| !spared.contains(&one.member.pid)) {
-        if let Some(label) = marker_of(one.member.pid).and_then(|marker| wanted(&marker)) {
+fn find_marked(wanted: &impl Fn(&str) -> Option<String>) -> Vec<(String, ProcessStat)> {
+    let all: Vec<ProcessStat> = process_list::list_processes().into_iter().filter(|one| !one.is_over()).collect();
+    let spared = own_ancestors(&all);
+    let mut marked: Vec<(String, ProcessStat)> = Vec::new();
+    for one in all.iter().filter(|one| !spared.contains(&one.identity.pid)) {
+        if let Some(label) = marker_of(one.identity.pid).and_then(|marker| wanted(&marker)) {
             marked.push((label, *one));
         }
     }
-    let known: HashSet<i32> = marked.iter().map(|(_, one)| one.member.pid).collect();
+    let known: HashSet<i32> = marked.iter().map(|(_, one)| one.identity.pid).collect();
     let mut heirs = Vec::new();
     for (label, one) in &marked {
-        let below = family::descendants(&all, &HashSet::from([one.member.pid]));
-        let fresh = below.into_iter().filter(|heir| !known.contains(&heir.member.pid));
-        heirs.extend(fresh.filter(|heir| !spared.contains(&heir.member.pid)).map(|heir| (label.clone(), heir)));
+        let below = process_list::descendants(&all, &HashSet::from([one.identity.pid]));
+        let fresh = below.into_iter().filter(|heir| !known.contains(&heir.identity.pid));
+        heirs.extend(fresh.filter(|heir| !spared.contains(&heir.identity.pid)).map(|heir| (label.clone(), heir)));
     }
     marked.extend(heirs);
     marked
 }
 
-/// This process and those it descends from: whoever starts a daemon from within a command must not be its first victim.
-fn ancestry(all: &[Stat]) -> HashSet<i32> {
+/// This process and its ancestors: a daemon that was started from within a command must not kill itself.
+fn own_ancestors(all: &[ProcessStat]) -> HashSet<i32> {
     let mut line = HashSet::new();
     let mut next = Some(rustix::process::getpid().as_raw_nonzero().get());
     while let Some(pid) = next.filter(|pid| line.insert(*pid)) {
-        next = all.iter().find(|one| one.member.pid == pid).map(|one| one.parent);
+        next = all.iter().find(|one| one.identity.pid == pid).map(|one| one.parent);
     }
     line
 }

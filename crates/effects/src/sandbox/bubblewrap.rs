@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::AllowedPath;
 use super::places::Places;
-use crate::process::{Root, mounts};
 
-/// What a command may see and change, in paths without symbolic links.
+/// The paths that a command may see and change, without symbolic links.
 #[derive(Debug)]
-pub(crate) struct View<'a> {
-    pub writable: &'a [Root],
-    pub readable: &'a [Root],
+pub(crate) struct SandboxView<'a> {
+    pub writable: &'a [AllowedPath],
+    pub readable: &'a [AllowedPath],
     /// The supervisor makes mounts of its own, for which it keeps the power.
     pub mounts_inside: bool,
     pub network: bool,
@@ -23,7 +23,7 @@ pub(crate) struct View<'a> {
     pub scratch: Scratch,
 }
 
-/// What the private folders in memory may hold.
+/// The size limit of the private folders in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Scratch {
     /// All of them together: they are folders of one file system.
@@ -61,6 +61,9 @@ pub(crate) fn scratch_script(places: &Places, scratch: Scratch) -> String {
     checks.collect::<Vec<_>>().join(" && ")
 }
 
+/// The capabilities that a supervisor needs to make mounts and to give up that power for good.
+const MOUNT_CAPABILITIES: [&str; 2] = ["CAP_SYS_ADMIN", "CAP_SETPCAP"];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Mount {
     Read,
@@ -73,7 +76,7 @@ enum Mount {
 }
 
 /// Everything up to the program to be run.
-pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
+pub(crate) fn arguments(places: &Places, view: &SandboxView<'_>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| arguments.extend(words.iter().map(OsString::from));
     add(&["--die-with-parent", "--as-pid-1", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
@@ -85,7 +88,7 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
         add(&["--cap-add", "CAP_CHOWN", "--cap-add", "CAP_DAC_OVERRIDE", "--cap-add", "CAP_FOWNER"]);
     }
     if view.mounts_inside {
-        for power in mounts::POWERS {
+        for power in MOUNT_CAPABILITIES {
             add(&["--cap-add", power]);
         }
     }
@@ -99,19 +102,19 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
         }
     }
     let (mut shared_memory, mut hidden) = (None, Vec::new());
-    for ((_, path), mount) in mounts(places, view) {
+    for ((_, path), mount) in list_mounts(places, view) {
         // In a folder that is made below.
         if path == Path::new("/dev/shm") {
             shared_memory = Some(mount);
             continue;
         }
-        push(&mut arguments, &path, &mount, view.scratch);
+        push_mount(&mut arguments, &path, &mount, view.scratch);
         if mount == Mount::Hidden && path.is_dir() {
             hidden.push(path);
         }
     }
     if let Some(socket) = view.ssh_agent {
-        // Whoever has only read access to a socket can't connect to it, whatever the mount says.
+        // Without write access to a socket a process can't connect to it, whatever the mount says.
         arguments.extend(["--bind-try".as_ref(), socket.as_os_str(), SSH_AGENT_SOCKET.as_ref()].map(OsString::from));
     }
     // Read-only, because such a folder may hold no bytes but any number of names. Not before everything is mounted: a
@@ -121,7 +124,7 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
     }
     arguments.extend(["--proc", "/proc", "--dev", "/dev"].map(OsString::from));
     if let Some(mount) = shared_memory {
-        push(&mut arguments, Path::new("/dev/shm"), &mount, view.scratch);
+        push_mount(&mut arguments, Path::new("/dev/shm"), &mount, view.scratch);
     }
     // The superuser may write the kernel's settings without any power. So all of /proc is read-only, the files of the
     // command's own processes too: a list of files to protect would miss those of the next kernel, and the files of a
@@ -139,7 +142,7 @@ pub(crate) fn arguments(places: &Places, view: &View<'_>) -> Vec<OsString> {
 /// Ordered by depth first.
 type Mounts = BTreeMap<(usize, PathBuf), Mount>;
 
-fn mounts(places: &Places, view: &View<'_>) -> Mounts {
+fn list_mounts(places: &Places, view: &SandboxView<'_>) -> Mounts {
     let mut mounts = Mounts::new();
     let depth = |path: &Path| path.components().count();
     let mut put = |path: &Path, mount: Mount| mounts.insert((depth(path), path.to_path_buf()), mount);
@@ -167,12 +170,12 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
         .filter(|(_, mount)| matches!(mount, Mount::Read | Mount::Write))
         .map(|((_, path), mount)| (path.clone(), mount.clone()))
         .collect();
-    // Whoever gives a folder gives all of it.
+    // A folder is given with everything in it.
     let is_given = |path: &Path| view.writable.iter().chain(view.readable).any(|root| path.starts_with(&root.path));
     for secret in places.hidden.iter().chain(places.closed.iter().filter(|path| !is_given(path))) {
         let around = shown.iter().filter(|(path, _)| secret.starts_with(path) && secret != path);
         let Some((shown_at, mount)) = around.max_by_key(|(path, _)| depth(path)) else { continue };
-        // What is mounted can't be renamed, what is around it can, and with it would go the name by which the next
+        // A mount point can't be renamed, but a folder around it can, and with it would go the name by which the next
         // command's secrets are hidden. So the folders on the way are mounted too, as they are.
         for folder in secret.ancestors().skip(1).take_while(|folder| *mount == Mount::Write && *folder != shown_at) {
             mounts.entry((depth(folder), folder.to_path_buf())).or_insert(Mount::Write);
@@ -182,7 +185,7 @@ fn mounts(places: &Places, view: &View<'_>) -> Mounts {
     mounts
 }
 
-fn push(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount, scratch: Scratch) {
+fn push_mount(arguments: &mut Vec<OsString>, path: &Path, mount: &Mount, scratch: Scratch) {
     let path = path.as_os_str();
     let mut add = |words: &[&std::ffi::OsStr]| arguments.extend(words.iter().map(|word| (*word).to_owned()));
     match mount {

@@ -19,15 +19,15 @@ pub(super) const PROGRAMS: &[&str] = &["/opt", "/usr"];
 /// The closed files and folders below these folders, and whether that is all of them: there is a limit to how long
 /// the search takes and how many are hidden.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Closed {
+pub(super) struct ClosedPaths {
     pub paths: Vec<PathBuf>,
     pub is_partial: bool,
 }
 
-impl Closed {
-    pub(super) fn find(below: &[&str], within_ms: u64) -> Closed {
+impl ClosedPaths {
+    pub(super) fn find(below: &[&str], within_ms: u64) -> ClosedPaths {
         let until = Instant::now() + Duration::from_millis(within_ms);
-        let mut closed = Closed::default();
+        let mut closed = ClosedPaths::default();
         let mut folders: Vec<PathBuf> = below.iter().map(PathBuf::from).collect();
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {

@@ -1,18 +1,19 @@
-//! What a command lays upon itself before it becomes what was asked for: no powers, Landlock's rules, a filter of system
-//! calls. Decided by the daemon, prepared by the supervisor, done by the command; there is no way back.
+//! The restrictions that a command applies to itself before it executes its program: no capabilities, Landlock's rules,
+//! a filter of system calls. The daemon decides them, the supervisor prepares them, and the command's process applies
+//! them; they can't be undone.
 
 use std::io;
 
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use serde::{Deserialize, Serialize};
 
-use super::landlock::{self, Rules};
+use super::landlock::{self, LandlockRules};
 use super::seccomp::{self, SystemCalls};
 
-/// What a command lays upon itself before it becomes what was asked for.
+/// The restrictions that a command applies to itself before it executes its program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Confinement {
-    pub landlock: Option<Rules>,
+    pub landlock: Option<LandlockRules>,
     pub calls: Option<SystemCalls>,
     /// Without the powers of the superuser, and without a way to get any.
     pub unprivileged: bool,
@@ -25,27 +26,28 @@ const FILE_POWERS: CapabilitySet = CapabilitySet::CHOWN.union(CapabilitySet::DAC
 
 /// A confinement with all that can fail early done.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedConfinement {
     landlock: Option<::landlock::RulesetCreated>,
     filters: Vec<seccompiler::BpfProgram>,
     unprivileged: bool,
     powers_over_files: bool,
 }
 
-impl Prepared {
-    pub(crate) fn new(confinement: &Confinement) -> io::Result<Prepared> {
+impl PreparedConfinement {
+    pub(crate) fn new(confinement: &Confinement) -> io::Result<PreparedConfinement> {
         let landlock = confinement.landlock.as_ref().map(landlock::ruleset).transpose()?;
         let filters =
-            confinement.calls.map(seccomp::programs).transpose().map_err(io::Error::other)?.unwrap_or_default();
+            confinement.calls.map(seccomp::compile_programs).transpose().map_err(io::Error::other)?.unwrap_or_default();
         let Confinement { unprivileged, powers_over_files, .. } = *confinement;
-        Ok(Prepared { landlock, filters, unprivileged, powers_over_files })
+        Ok(PreparedConfinement { landlock, filters, unprivileged, powers_over_files })
     }
 
     /// There is no way back.
     pub(crate) fn confine(self) -> io::Result<()> {
         if self.unprivileged {
             rustix::thread::set_no_new_privs(true)?;
-            // What bubblewrap left is what it was told to leave: power over files, all of which it chose.
+            // The remaining capabilities are those that bubblewrap was told to leave: power over files, all of which it
+            // chose.
             let kept = if self.powers_over_files { FILE_POWERS } else { CapabilitySet::empty() };
             let left = rustix::thread::capabilities(None)?.permitted & kept;
             let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };

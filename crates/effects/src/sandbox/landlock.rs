@@ -10,25 +10,25 @@ use landlock::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::process::Root;
+use super::AllowedPath;
 
 /// The newest version that was looked at; an older kernel does what it can, and [`probe`] says what that is.
 const NEWEST: ABI = ABI::V6;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Rules {
+pub(crate) struct LandlockRules {
     /// Nothing: another mechanism sees to files.
-    pub files: Option<Files>,
+    pub files: Option<FileRules>,
     pub network: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Files {
+pub(crate) struct FileRules {
     /// Of the system: links are followed.
     pub read: Vec<PathBuf>,
     /// Readable besides.
-    pub given: Vec<Root>,
-    pub write: Vec<Root>,
+    pub given: Vec<AllowedPath>,
+    pub write: Vec<AllowedPath>,
 }
 
 /// Devices that everybody may use. No terminals but one's own, and no shared memory: others of the same user have theirs
@@ -36,7 +36,7 @@ pub(crate) struct Files {
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
 /// The rules as the kernel takes them; to be laid upon a process with `restrict_self`.
-pub(crate) fn ruleset(rules: &Rules) -> io::Result<RulesetCreated> {
+pub(crate) fn ruleset(rules: &LandlockRules) -> io::Result<RulesetCreated> {
     let mut ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort);
     ruleset = ruleset.scope(Scope::from_all(NEWEST)).map_err(io::Error::other)?;
     if !rules.network {
@@ -60,13 +60,13 @@ pub(crate) fn ruleset(rules: &Rules) -> io::Result<RulesetCreated> {
     Ok(created)
 }
 
-/// What this kernel's Landlock can do.
+/// The features of this kernel's Landlock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ability {
+pub(crate) struct LandlockAbility {
     pub version: u32,
 }
 
-impl Ability {
+impl LandlockAbility {
     pub(crate) fn ports(self) -> bool {
         self.version >= 4
     }
@@ -77,11 +77,13 @@ impl Ability {
 }
 
 /// Really tried, on a thread that ends with it: a file outside of the rules must be refused.
-pub(crate) fn probe() -> Result<Ability, String> {
+pub(crate) fn probe() -> Result<LandlockAbility, String> {
     let tried = std::thread::spawn(|| {
         let inside = Path::new("/usr").to_path_buf();
-        let rules =
-            Rules { files: Some(Files { read: vec![inside], given: Vec::new(), write: Vec::new() }), network: false };
+        let rules = LandlockRules {
+            files: Some(FileRules { read: vec![inside], given: Vec::new(), write: Vec::new() }),
+            network: false,
+        };
         let status = ruleset(&rules)?.restrict_self().map_err(io::Error::other)?;
         let version = match status.landlock {
             LandlockStatus::NotEnabled => return Err(io::Error::other("Landlock is not enabled in this kernel")),
@@ -91,7 +93,7 @@ pub(crate) fn probe() -> Result<Ability, String> {
         if status.ruleset == RulesetStatus::NotEnforced || std::fs::read_dir("/").is_ok() {
             return Err(io::Error::other("Landlock is there and refuses nothing"));
         }
-        Ok(Ability { version })
+        Ok(LandlockAbility { version })
     });
     match tried.join() {
         Ok(result) => result.map_err(|error| error.to_string()),

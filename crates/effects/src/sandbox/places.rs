@@ -47,7 +47,7 @@ const TOOLCHAINS: &[&str] = &[
     "go",
 ];
 
-/// What opens doors elsewhere, below a person's home.
+/// Credentials for other services, below a person's home.
 const SECRETS: &[&str] = &[
     ".abide",
     ".aws",
@@ -146,7 +146,7 @@ fn host_keys() -> impl Iterator<Item = PathBuf> {
 }
 
 /// `path`, or, where something hidden lies below it, what else is in it: for rules that can only allow.
-pub(crate) fn around(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
+pub(crate) fn paths_around(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
     if hidden.iter().any(|secret| path.starts_with(secret)) {
         return Vec::new();
     }
@@ -154,7 +154,7 @@ pub(crate) fn around(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
         return vec![path.to_path_buf()];
     }
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.flat_map(|entry| around(&entry.path(), hidden)).collect()
+    entries.flat_map(|entry| paths_around(&entry.path(), hidden)).collect()
 }
 
 /// Whether a file of settings sets a token or a password, or has an address with one. One that can't be read may.

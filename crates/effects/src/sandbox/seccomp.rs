@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SystemCalls {
     pub sockets: Sockets,
-    pub reach: Reach,
-    pub modes: Modes,
+    pub reach: SignalReach,
+    pub modes: FileModes,
 }
 
 /// Which sockets may be made. Connected pairs always may: they lead nowhere.
@@ -25,25 +25,25 @@ pub(crate) enum Sockets {
     /// Local ones and those of the internet: a network namespace or Landlock bounds where they lead. Not those of
     /// virtual machines (AF_VSOCK), which no namespace bounds, nor any other family.
     Usual,
-    /// No local ones: a socket with a path is not a file that rules on files protect, and one of them may belong to a
-    /// service that does anything for whoever asks.
+    /// No local sockets: a socket with a path is not protected by rules on files, and it may belong to a service that
+    /// does anything for any client.
     Internet,
     None,
 }
 
 /// Which processes a command can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Reach {
+pub(crate) enum SignalReach {
     /// Its own: it lives in namespaces of its own for processes and for shared memory.
     Namespace,
     /// Every process of its user, so calls that change another process are refused.
     User,
 }
 
-/// Bits of a file's mode that a command may not set. A program with them runs as its owner or its group, whoever starts
-/// it: it would lend the daemon's user to every user of the machine that can reach the workspace.
+/// Bits of a file's mode that a command may not set. A program with them runs as its owner or its group for every user
+/// who starts it: it would lend the daemon's user to every user of the machine that can reach the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Modes {
+pub(crate) enum FileModes {
     /// Setuid. Setgid may be set: folders that a group shares have it, `chmod 755` keeps it there, and a filter can't
     /// tell a folder from a program.
     NoSetuid,
@@ -51,15 +51,15 @@ pub(crate) enum Modes {
     NoSetuidNorSetgid,
 }
 
-impl Modes {
-    pub(crate) fn of_this_user() -> Modes {
-        if rustix::process::geteuid().is_root() { Modes::NoSetuidNorSetgid } else { Modes::NoSetuid }
+impl FileModes {
+    pub(crate) fn of_this_user() -> FileModes {
+        if rustix::process::geteuid().is_root() { FileModes::NoSetuidNorSetgid } else { FileModes::NoSetuid }
     }
 
     fn refused_bits(self) -> Vec<u64> {
         match self {
-            Modes::NoSetuid => vec![libc::S_ISUID.into()],
-            Modes::NoSetuidNorSetgid => vec![libc::S_ISUID.into(), libc::S_ISGID.into()],
+            FileModes::NoSetuid => vec![libc::S_ISUID.into()],
+            FileModes::NoSetuidNorSetgid => vec![libc::S_ISUID.into(), libc::S_ISGID.into()],
         }
     }
 }
@@ -220,7 +220,7 @@ const REFUSED_FCNTL: [libc::c_int; 2] = [libc::F_SETLEASE, libc::F_NOTIFY];
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The filters, ready to be applied; nothing where this machine's kind is not known to it.
-pub(crate) fn programs(calls: SystemCalls) -> Result<Vec<BpfProgram>, String> {
+pub(crate) fn compile_programs(calls: SystemCalls) -> Result<Vec<BpfProgram>, String> {
     let mut rules: Rules = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let socket = match calls.sockets {
         Sockets::Usual => outside_of(&[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK])?,
@@ -231,15 +231,15 @@ pub(crate) fn programs(calls: SystemCalls) -> Result<Vec<BpfProgram>, String> {
     // In a user namespace of its own a process has all powers over new mounts, control groups among them.
     for call in [libc::SYS_unshare, libc::SYS_clone] {
         let flag = u64::from(libc::CLONE_NEWUSER.unsigned_abs());
-        rules.insert(call, vec![rule([(0, SeccompCmpOp::MaskedEq(flag), flag)])?]);
+        rules.insert(call, vec![make_rule([(0, SeccompCmpOp::MaskedEq(flag), flag)])?]);
     }
-    let fcntl = REFUSED_FCNTL.map(|order| rule([(1, SeccompCmpOp::Eq, u64::from(order.unsigned_abs()))]));
+    let fcntl = REFUSED_FCNTL.map(|order| make_rule([(1, SeccompCmpOp::Eq, u64::from(order.unsigned_abs()))]));
     rules.insert(libc::SYS_fcntl, fcntl.into_iter().collect::<Result<_, _>>()?);
     // In a namespace too: its supervisor is the first process there.
-    rules.insert(libc::SYS_prlimit64, vec![rule([(0, SeccompCmpOp::Ne, 0)])?]);
+    rules.insert(libc::SYS_prlimit64, vec![make_rule([(0, SeccompCmpOp::Ne, 0)])?]);
     let others = match calls.reach {
-        Reach::Namespace => (SeccompCmpOp::Eq, FIRST_PROCESS),
-        Reach::User => {
+        SignalReach::Namespace => (SeccompCmpOp::Eq, FIRST_PROCESS),
+        SignalReach::User => {
             rules.extend(REFUSED_AMONG_OTHERS.iter().map(|call| (*call, Vec::new())));
             (SeccompCmpOp::Ne, 0)
         }
@@ -247,31 +247,32 @@ pub(crate) fn programs(calls: SystemCalls) -> Result<Vec<BpfProgram>, String> {
     refuse_on(&mut rules, others)?;
     refuse_modes(&mut rules, calls.modes)?;
     let unknown: Rules = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
-    Ok(vec![program(rules, libc::EPERM)?, program(unknown, libc::ENOSYS)?, newer_are_unknown()])
+    Ok(vec![compile_program(rules, libc::EPERM)?, compile_program(unknown, libc::ENOSYS)?, newer_are_unknown()])
 }
 
 /// Refuses calls that change the scheduling or the pages of these processes, or of all processes of a user.
 fn refuse_on(rules: &mut Rules, (comparison, id): (SeccompCmpOp, u64)) -> Result<(), String> {
     for call in ON_A_PROCESS {
-        rules.insert(*call, vec![rule([(0, comparison.clone(), id)])?]);
+        rules.insert(*call, vec![make_rule([(0, comparison.clone(), id)])?]);
     }
     for (call, user) in ON_A_GROUP {
-        let refused = vec![rule([(1, comparison.clone(), id)])?, rule([(0, SeccompCmpOp::Eq, *user)])?];
+        let refused = vec![make_rule([(1, comparison.clone(), id)])?, make_rule([(0, SeccompCmpOp::Eq, *user)])?];
         rules.insert(*call, refused);
     }
     Ok(())
 }
 
-fn refuse_modes(rules: &mut Rules, modes: Modes) -> Result<(), String> {
+fn refuse_modes(rules: &mut Rules, modes: FileModes) -> Result<(), String> {
     let bits = modes.refused_bits();
     let has = |argument: u8, bit: u64| (argument, SeccompCmpOp::MaskedEq(bit), bit);
     for (call, mode) in TAKES_MODE {
-        let refused = bits.iter().map(|bit| rule([has(*mode, *bit)]));
+        let refused = bits.iter().map(|bit| make_rule([has(*mode, *bit)]));
         rules.insert(*call, refused.collect::<Result<_, _>>()?);
     }
     for (call, flags, mode) in OPENS {
         let makes = MAKES_FILE.map(|flag| u64::from(flag.unsigned_abs()));
-        let refused = makes.iter().flat_map(|flag| bits.iter().map(|bit| rule([has(*flags, *flag), has(*mode, *bit)])));
+        let refused =
+            makes.iter().flat_map(|flag| bits.iter().map(|bit| make_rule([has(*flags, *flag), has(*mode, *bit)])));
         rules.insert(*call, refused.collect::<Result<_, _>>()?);
     }
     Ok(())
@@ -280,11 +281,11 @@ fn refuse_modes(rules: &mut Rules, modes: Modes) -> Result<(), String> {
 /// Sockets of any family but these.
 fn outside_of(families: &[i32]) -> Result<Vec<SeccompRule>, String> {
     let other = |family: &i32| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()));
-    Ok(vec![rule(families.iter().map(other))?])
+    Ok(vec![make_rule(families.iter().map(other))?])
 }
 
 /// Refused where all of these hold of the arguments. Each of them is an int, so its upper half is not looked at.
-fn rule(conditions: impl IntoIterator<Item = (u8, SeccompCmpOp, u64)>) -> Result<SeccompRule, String> {
+fn make_rule(conditions: impl IntoIterator<Item = (u8, SeccompCmpOp, u64)>) -> Result<SeccompRule, String> {
     let condition = |(argument, comparison, value)| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, comparison, value).map_err(|error| error.to_string())
     };
@@ -292,7 +293,7 @@ fn rule(conditions: impl IntoIterator<Item = (u8, SeccompCmpOp, u64)>) -> Result
     SeccompRule::new(conditions).map_err(|error| error.to_string())
 }
 
-fn program(rules: Rules, errno: i32) -> Result<BpfProgram, String> {
+fn compile_program(rules: Rules, errno: i32) -> Result<BpfProgram, String> {
     let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
     let refuse = SeccompAction::Errno(errno.unsigned_abs());
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)

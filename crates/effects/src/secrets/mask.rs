@@ -41,7 +41,7 @@ impl std::fmt::Debug for Mask {
 
 /// The text that replaces a value.
 #[must_use]
-pub fn stand_in(name: &str) -> String {
+pub fn placeholder(name: &str) -> String {
     format!("(secret {name})")
 }
 
@@ -51,7 +51,7 @@ impl Mask {
         let mut spelled: BTreeMap<Vec<u8>, String> = BTreeMap::new();
         for (name, value) in secrets {
             for spelling in spellings(value) {
-                spelled.entry(spelling).or_insert_with(|| stand_in(name));
+                spelled.entry(spelling).or_insert_with(|| placeholder(name));
             }
         }
         if spelled.is_empty() {
@@ -69,14 +69,14 @@ impl Mask {
     }
 
     /// Whether there is anything to mask.
-    pub(super) fn has_values(&self) -> bool {
+    pub(crate) fn has_values(&self) -> bool {
         self.0.is_some()
     }
 
-    /// The same text without values; none where it has no value.
+    /// The masked text; None if it contains no value.
     #[must_use]
-    pub fn text(&self, text: &str) -> Option<String> {
-        match self.bytes(text.as_bytes()) {
+    pub fn masked_text(&self, text: &str) -> Option<String> {
+        match self.masked_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => None,
             Cow::Owned(masked) => Some(String::from_utf8_lossy(&masked).into_owned()),
         }
@@ -84,15 +84,26 @@ impl Mask {
 
     /// The same for text that may not be UTF-8.
     #[must_use]
-    pub fn bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+    pub fn masked_bytes<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
         let Some(patterns) = &self.0 else { return Cow::Borrowed(text) };
-        let found = patterns.find(text);
+        let found = patterns.find_all(text);
         if found.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut masked = Vec::with_capacity(text.len());
-        patterns.replace(text, 0..text.len(), &found, &mut masked);
+        patterns.replace_found(text, 0..text.len(), &found, &mut masked);
         Cow::Owned(masked)
+    }
+
+    /// Masks a text in place.
+    pub fn mask_string(&self, text: &mut String) {
+        if let Some(masked) = self.masked_text(text) {
+            *text = masked;
+        }
+    }
+
+    pub fn mask_strings(&self, texts: &mut [String]) {
+        texts.iter_mut().for_each(|text| self.mask_string(text));
     }
 
     /// How many bytes more than it shows a reader needs, to find every value that begins in the shown part.
@@ -102,36 +113,38 @@ impl Mask {
     }
 
     /// Masks every string in a value, and the names of members. Returns whether there was anything to mask.
-    pub fn json(&self, value: &mut Value) -> bool {
+    pub fn mask_json(&self, value: &mut Value) -> bool {
         if self.0.is_none() {
             return false;
         }
         match value {
-            Value::String(text) => match self.text(text) {
+            Value::String(text) => match self.masked_text(text) {
                 Some(masked) => {
                     *text = masked;
                     true
                 }
                 None => false,
             },
-            Value::Array(elements) => elements.iter_mut().fold(false, |masked, element| masked | self.json(element)),
+            Value::Array(elements) => {
+                elements.iter_mut().fold(false, |masked, element| masked | self.mask_json(element))
+            }
             Value::Object(members) => {
                 let named: Vec<(String, String)> =
-                    members.keys().filter_map(|name| Some((name.clone(), self.text(name)?))).collect();
+                    members.keys().filter_map(|name| Some((name.clone(), self.masked_text(name)?))).collect();
                 let renamed = !named.is_empty();
                 for (name, masked) in named {
                     if let Some(member) = members.remove(&name) {
                         members.insert(masked, member);
                     }
                 }
-                members.values_mut().fold(renamed, |masked, member| masked | self.json(member))
+                members.values_mut().fold(renamed, |masked, member| masked | self.mask_json(member))
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
 
     #[must_use]
-    pub fn stream(&self) -> MaskedStream {
+    pub fn new_stream(&self) -> MaskedStream {
         MaskedStream { mask: self.clone(), held: Vec::new(), shown: 0, settled: 0 }
     }
 }
@@ -158,7 +171,7 @@ impl MaskedStream {
         self.held.extend_from_slice(bytes);
         let longest = patterns.longest;
         if self.held.len() - self.shown > HELD_MAX_BYTES + longest {
-            self.show(self.held.len() - longest)
+            self.show_to(self.held.len() - longest)
         } else {
             Vec::new()
         }
@@ -166,7 +179,7 @@ impl MaskedStream {
 
     /// Returns the text that had arrived before the call before this one.
     pub fn settle(&mut self) -> Vec<u8> {
-        let shown = self.show(self.settled);
+        let shown = self.show_to(self.settled);
         self.settled = self.held.len();
         shown
     }
@@ -178,20 +191,20 @@ impl MaskedStream {
     }
 
     /// The rest of a stream that is over.
-    pub fn end(&mut self) -> Vec<u8> {
-        let shown = self.show(self.held.len());
+    pub fn finish(&mut self) -> Vec<u8> {
+        let shown = self.show_to(self.held.len());
         (self.held, self.shown, self.settled) = (Vec::new(), 0, 0);
         shown
     }
 
     /// Shows `held` up to a place, or to the end of a value that this place is in.
-    fn show(&mut self, to: usize) -> Vec<u8> {
+    fn show_to(&mut self, to: usize) -> Vec<u8> {
         let Some(patterns) = self.mask.0.as_ref().filter(|_| to > self.shown) else { return Vec::new() };
-        let found = patterns.find(&self.held);
+        let found = patterns.find_all(&self.held);
         let around = found.iter().find(|found| found.range.contains(&to));
         let to = around.map_or(to, |found| found.range.end);
         let mut shown = Vec::new();
-        patterns.replace(&self.held, self.shown..to, &found, &mut shown);
+        patterns.replace_found(&self.held, self.shown..to, &found, &mut shown);
         let surplus = to.saturating_sub(patterns.longest);
         self.held.drain(..surplus);
         (self.shown, self.settled) = (to - surplus, self.settled.max(to) - surplus);
@@ -201,15 +214,15 @@ impl MaskedStream {
 
 /// A place in a text, and the pattern that was found there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Found {
+struct PatternMatch {
     range: Range<usize>,
     pattern: usize,
 }
 
 /// Places that overlap as one, in order.
-fn merged(mut found: Vec<Found>) -> Vec<Found> {
+fn merge_overlapping(mut found: Vec<PatternMatch>) -> Vec<PatternMatch> {
     found.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
-    let mut merged: Vec<Found> = Vec::new();
+    let mut merged: Vec<PatternMatch> = Vec::new();
     for next in found {
         match merged.last_mut() {
             Some(last) if next.range.start < last.range.end => last.range.end = last.range.end.max(next.range.end),
@@ -253,17 +266,17 @@ fn html_entity(text: &[u8]) -> Option<(u8, u8)> {
 
 /// A decoded text, with the place of every byte in the original.
 #[derive(Default)]
-struct Decoded {
+struct DecodedText {
     bytes: Vec<u8>,
     /// Where each byte began, and how many bytes it was.
     places: Vec<(usize, u8)>,
 }
 
-impl Decoded {
+impl DecodedText {
     /// With the encodings that begin with this byte decoded; none where the text has no such byte.
-    fn new(text: &[u8], mark: u8, decode: Decode) -> Option<Decoded> {
+    fn new(text: &[u8], mark: u8, decode: Decode) -> Option<DecodedText> {
         memchr::memchr(mark, text)?;
-        let mut decoded = Decoded::default();
+        let mut decoded = DecodedText::default();
         let mut at = 0;
         while at < text.len() {
             let encoded = if text[at] == mark { decode(&text[at..]) } else { None };
@@ -276,15 +289,15 @@ impl Decoded {
     }
 
     /// Without line ends: most programs that write base64 wrap it.
-    fn unwrapped(text: &[u8]) -> Option<Decoded> {
+    fn unwrapped(text: &[u8]) -> Option<DecodedText> {
         memchr::memchr2(b'\n', b'\r', text)?;
         let kept = text.iter().enumerate().filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'));
         let (bytes, places) = kept.map(|(at, byte)| (*byte, (at, 1))).unzip();
-        Some(Decoded { bytes, places })
+        Some(DecodedText { bytes, places })
     }
 
     /// Where a part of the decoded text stands in the original.
-    fn place(&self, range: Range<usize>) -> Range<usize> {
+    fn original_range(&self, range: Range<usize>) -> Range<usize> {
         let (last, length) = self.places[range.end - 1];
         self.places[range.start].0..last + usize::from(length)
     }
@@ -292,29 +305,29 @@ impl Decoded {
 
 impl Patterns {
     /// Every value in a text, in order.
-    fn find(&self, text: &[u8]) -> Vec<Found> {
-        let matches = |bytes: &[u8]| -> Vec<Found> {
+    fn find_all(&self, text: &[u8]) -> Vec<PatternMatch> {
+        let matches = |bytes: &[u8]| -> Vec<PatternMatch> {
             let found = self.automaton.find_overlapping_iter(bytes);
-            found.map(|found| Found { range: found.range(), pattern: found.pattern().as_usize() }).collect()
+            found.map(|found| PatternMatch { range: found.range(), pattern: found.pattern().as_usize() }).collect()
         };
         let mut all = matches(text);
         let decoded = [
-            Decoded::new(text, b'%', percent_encoded),
-            Decoded::new(text, b'\\', backslash_quoted),
-            Decoded::new(text, b'&', html_entity),
-            Decoded::unwrapped(text),
+            DecodedText::new(text, b'%', percent_encoded),
+            DecodedText::new(text, b'\\', backslash_quoted),
+            DecodedText::new(text, b'&', html_entity),
+            DecodedText::unwrapped(text),
         ];
         for decoded in decoded.into_iter().flatten() {
             let found = matches(&decoded.bytes).into_iter();
-            all.extend(found.map(|found| Found { range: decoded.place(found.range), ..found }));
+            all.extend(found.map(|found| PatternMatch { range: decoded.original_range(found.range), ..found }));
         }
-        merged(all)
+        merge_overlapping(all)
     }
 
     /// Writes a part of the text, with each value, and each part of a value, replaced.
-    fn replace(&self, text: &[u8], part: Range<usize>, found: &[Found], into: &mut Vec<u8>) {
+    fn replace_found(&self, text: &[u8], part: Range<usize>, found: &[PatternMatch], into: &mut Vec<u8>) {
         let mut from = part.start;
-        for Found { range, pattern } in found.iter().filter(|found| found.range.end > part.start) {
+        for PatternMatch { range, pattern } in found.iter().filter(|found| found.range.end > part.start) {
             if range.start >= part.end {
                 break;
             }
@@ -359,19 +372,19 @@ mod tests {
 
     const VALUE: &str = "s3cr?t/+ välue&";
 
-    fn mask() -> Mask {
+    fn test_mask() -> Mask {
         Mask::new([("TOKEN", VALUE), ("KEY", "line one of it\nx\nline two of it")])
     }
 
     fn shown(text: &str) -> String {
-        mask().text(text).unwrap_or_else(|| text.to_owned())
+        test_mask().masked_text(text).unwrap_or_else(|| text.to_owned())
     }
 
     /// The same text in pieces of so many bytes.
     fn in_pieces(text: &[u8], bytes: usize) -> String {
-        let mut stream = mask().stream();
+        let mut stream = test_mask().new_stream();
         let mut all: Vec<u8> = text.chunks(bytes).flat_map(|piece| stream.push(piece)).collect();
-        all.extend(stream.end());
+        all.extend(stream.finish());
         String::from_utf8(all).unwrap()
     }
 
@@ -457,8 +470,8 @@ mod tests {
         for part in [&VALUE[..1], &VALUE[..10], &VALUE[1..], &VALUE[5..]] {
             let (guess, other) = (format!("ok {part}"), format!("ok {}", part.replace(|_| true, "#")));
             let timing = |text: &str| {
-                let mut stream = mask().stream();
-                let lengths = [stream.push(text.as_bytes()), stream.settle(), stream.settle(), stream.end()];
+                let mut stream = test_mask().new_stream();
+                let lengths = [stream.push(text.as_bytes()), stream.settle(), stream.settle(), stream.finish()];
                 (lengths.map(|piece| piece.len() == text.len()), text.to_owned())
             };
             assert_eq!(timing(&guess).0, timing(&other).0, "{part}");
@@ -472,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_shown_after_one_to_two_intervals() {
-        let mut stream = mask().stream();
+        let mut stream = test_mask().new_stream();
         assert_eq!(stream.push(b"password: "), b"");
         assert_eq!(stream.settle(), b"");
         assert!(stream.is_pending());
@@ -480,13 +493,13 @@ mod tests {
         assert_eq!(stream.settle(), b"password: ");
         assert_eq!(stream.settle(), b"more");
         assert!(!stream.is_pending());
-        assert_eq!(Mask::default().stream().push(b"at once"), b"at once");
+        assert_eq!(Mask::default().new_stream().push(b"at once"), b"at once");
     }
 
     #[test]
     fn a_value_is_masked_that_comes_in_pieces_within_an_interval() {
         for at in (1..VALUE.len()).filter(|at| VALUE.is_char_boundary(*at)) {
-            let mut stream = mask().stream();
+            let mut stream = test_mask().new_stream();
             let mut all = stream.push(&VALUE.as_bytes()[..at]);
             all.extend(stream.settle());
             all.extend(stream.push(&VALUE.as_bytes()[at..]));
@@ -499,13 +512,13 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_value_is_masked_where_its_beginning_was_shown() {
-        let mut stream = mask().stream();
+        let mut stream = test_mask().new_stream();
         let mut all = stream.push(&VALUE.as_bytes()[..9]);
         all.extend(stream.settle());
         all.extend(stream.settle());
         assert_eq!(all, &VALUE.as_bytes()[..9]);
         all.extend(stream.push(format!("{} and on", &VALUE[9..]).as_bytes()));
-        all.extend(stream.end());
+        all.extend(stream.finish());
         assert_eq!(String::from_utf8(all).unwrap(), format!("{}(secret TOKEN) and on", &VALUE[..9]));
     }
 
@@ -523,7 +536,7 @@ mod tests {
             r#""a\"b$c`d\\e'f g&h<i>j""#,
             r#"<b>a&quot;b$c`d\e&#x27;f g&amp;h&lt;i&gt;j</b>"#,
         ] {
-            let shown = mask.text(quoted).unwrap_or_default();
+            let shown = mask.masked_text(quoted).unwrap_or_default();
             assert!(shown.contains("(secret Q)") && !shown.contains("c`d"), "{quoted} {shown}");
         }
     }
@@ -531,13 +544,13 @@ mod tests {
     #[test]
     fn a_value_that_repeats_itself_is_masked_and_not_held_for_ever() {
         let mask = Mask::new([("A", "aaaaaaaa")]);
-        let mut stream = mask.stream();
+        let mut stream = mask.new_stream();
         let mut all = Vec::new();
         for _ in 0..256 {
             all.extend(stream.push(&[b'a'; 4096]));
             assert!(stream.held.len() < 2 * HELD_MAX_BYTES, "{}", stream.held.len());
         }
-        all.extend(stream.end());
+        all.extend(stream.finish());
         let shown = String::from_utf8(all).unwrap();
         assert_eq!(shown.replace("(secret A)", ""), "");
     }
@@ -545,7 +558,7 @@ mod tests {
     #[test]
     fn every_text_of_a_result_is_masked() {
         let mut value = serde_json::json!({ "a": [VALUE, 1], (VALUE): { "b": format!("<{VALUE}>") } });
-        mask().json(&mut value);
+        test_mask().mask_json(&mut value);
         let expected = serde_json::json!({ "a": ["(secret TOKEN)", 1], "(secret TOKEN)": { "b": "<(secret TOKEN)>" } });
         assert_eq!(value, expected);
     }

@@ -9,8 +9,8 @@ use crate::limits;
 
 /// From the folder above the workspace up to the top of its repository; none where no repository is above.
 ///
-/// Whoever may write in a folder above could otherwise put words before the model, so every one of them has to belong to
-/// whom the workspace belongs to. And nothing of the runtime's own folder is shown, whatever lies above that.
+/// A user who may write in a folder above could otherwise put text before the model, so every one of them has to belong
+/// to the owner of the workspace. And nothing of the runtime's own folder is shown, whatever lies above that.
 pub(super) fn folders(workspace: &Path, home: &Path) -> Vec<PathBuf> {
     let Ok(owner) = fs::symlink_metadata(workspace).map(|seen| seen.uid()) else { return Vec::new() };
     let belongs = |path: &Path| fs::symlink_metadata(path).is_ok_and(|seen| seen.uid() == owner);

@@ -116,7 +116,7 @@ fn until_single_quote(quoted: &str) -> Option<(String, &str)> {
 }
 
 fn short(mut description: String, mask: &Mask) -> String {
-    mask.string(&mut description);
+    mask.mask_string(&mut description);
     if description.len() <= limits::SKILL_DESCRIPTION_BYTES {
         return description;
     }

@@ -10,23 +10,23 @@ use abide_kernel::tool::{FileCall, ReadFile, ReadSkill, WorkspacePath};
 use rustix::fs::{Dir, FileType, OFlags};
 use serde_json::{Value, json};
 
-use super::skills::{FILE, Found, list};
-use super::{Broken, Whereabouts};
+use super::skills::{FILE, SkillLocation, list_skills};
+use super::{AgentLocation, BrokenFile};
 use crate::files::{self, Root};
 use crate::limits;
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 
 /// Blocks.
-pub(crate) fn run(call: &ReadSkill, at: &Whereabouts<'_>) -> Result<Value, Refusal> {
+pub(crate) fn read_skill(call: &ReadSkill, at: &AgentLocation<'_>) -> Result<Value, Refusal> {
     let mut broken = Vec::new();
-    let found = list(at, at.workspace(), &mut broken);
+    let found = list_skills(at, at.open_workspace(), &mut broken);
     let Some(found) = found.iter().find(|found| found.skill.name == call.skill) else {
         return Err(no_skill(call, &found, &broken));
     };
     if let Some(path) = &call.path {
-        return read(found, path.as_path(), call.offset.unwrap_or(1), call.limit);
+        return read_file_of_skill(found, path.as_path(), call.offset.unwrap_or(1), call.limit);
     }
-    let mut result = match read(found, Path::new(FILE), call.offset.unwrap_or(found.body), call.limit) {
+    let mut result = match read_file_of_skill(found, Path::new(FILE), call.offset.unwrap_or(found.body), call.limit) {
         Ok(result) => result,
         // A head and nothing more.
         Err(refusal) if refusal.code == ErrorCode::PastTheEnd && call.offset.is_none() => {
@@ -34,7 +34,7 @@ pub(crate) fn run(call: &ReadSkill, at: &Whereabouts<'_>) -> Result<Value, Refus
         }
         Err(refusal) => return Err(refusal),
     };
-    let (files, more) = files(found);
+    let (files, more) = list_files(found);
     result["source"] = json!(found.skill.source);
     result["files"] = json!(files);
     if more {
@@ -43,12 +43,12 @@ pub(crate) fn run(call: &ReadSkill, at: &Whereabouts<'_>) -> Result<Value, Refus
     Ok(result)
 }
 
-fn read(found: &Found, path: &Path, offset: u64, limit: u64) -> Result<Value, Refusal> {
+fn read_file_of_skill(found: &SkillLocation, path: &Path, offset: u64, limit: u64) -> Result<Value, Refusal> {
     let whole = found.folder.join(path);
     let path = whole.to_str().ok_or("a path is UTF-8").and_then(WorkspacePath::new);
     let path =
         path.map_err(|hint| Refusal::new(ErrorCode::InvalidInput, "the path can't be one of a file").with_hint(hint))?;
-    files::run(&FileCall::Read(ReadFile { path, offset, limit }), &found.root).map_err(|refusal| {
+    files::run_call(&FileCall::Read(ReadFile { path, offset, limit }), &found.root).map_err(|refusal| {
         if refusal.code == ErrorCode::NotFound {
             refusal.with_hint("ReadSkill with `skill` alone lists the files that there are")
         } else {
@@ -57,25 +57,25 @@ fn read(found: &Found, path: &Path, offset: u64, limit: u64) -> Result<Value, Re
     })
 }
 
-/// What else lies in its folder, and whether there is more than that.
-fn files(found: &Found) -> (Vec<String>, bool) {
-    let mut gathered = Gathered::default();
+/// The other files in its folder, and whether there are more.
+fn list_files(found: &SkillLocation) -> (Vec<String>, bool) {
+    let mut gathered = SkillFileList::default();
     if let Ok(folder) = found.root.open_beneath(&found.folder, OFlags::RDONLY | OFlags::DIRECTORY) {
-        gathered.gather(&found.root, &folder, "", 1);
+        gathered.collect_from(&found.root, &folder, "", 1);
     }
     gathered.files.sort_unstable();
     (gathered.files, gathered.more)
 }
 
 #[derive(Default)]
-struct Gathered {
+struct SkillFileList {
     files: Vec<String>,
     looked_at: usize,
     more: bool,
 }
 
-impl Gathered {
-    fn gather(&mut self, root: &Root, folder: &OwnedFd, before: &str, depth: usize) {
+impl SkillFileList {
+    fn collect_from(&mut self, root: &Root, folder: &OwnedFd, before: &str, depth: usize) {
         for entry in Dir::read_from(folder).into_iter().flatten().flatten() {
             let Ok(name) = entry.file_name().to_str() else { continue };
             if name.starts_with('.') || before.is_empty() && name == FILE {
@@ -90,7 +90,7 @@ impl Gathered {
             // No link to a folder is gone into: it might lead round in a circle.
             match root.open_in(folder, OsStr::new(name), OFlags::RDONLY | OFlags::DIRECTORY) {
                 Ok(_) if depth >= limits::SKILL_DEPTH => self.more = true,
-                Ok(inner) => self.gather(root, &inner, &format!("{path}/"), depth + 1),
+                Ok(inner) => self.collect_from(root, &inner, &format!("{path}/"), depth + 1),
                 Err(_) => {
                     if matches!(entry.file_type(), FileType::RegularFile | FileType::Symlink | FileType::Unknown) {
                         self.files.push(path);
@@ -101,14 +101,15 @@ impl Gathered {
     }
 }
 
-fn no_skill(call: &ReadSkill, found: &[Found], broken: &[Broken]) -> Refusal {
-    let named = |broken: &&Broken| Path::new(&broken.path).file_name().is_some_and(|name| name == call.skill.as_str());
-    if let Some(Broken { path, problem }) = broken.iter().find(named) {
+fn no_skill(call: &ReadSkill, found: &[SkillLocation], broken: &[BrokenFile]) -> Refusal {
+    let named =
+        |broken: &&BrokenFile| Path::new(&broken.path).file_name().is_some_and(|name| name == call.skill.as_str());
+    if let Some(BrokenFile { path, problem }) = broken.iter().find(named) {
         let message = format!("the skill in {path} can't be used: {problem}");
         return Refusal::new(ErrorCode::BrokenSkill, message);
     }
     let names: Vec<&str> = found.iter().map(|found| found.skill.name.as_str()).collect();
-    let hint = match (nearest(&call.skill, names.iter().copied()), names.is_empty()) {
+    let hint = match (nearest_name(&call.skill, names.iter().copied()), names.is_empty()) {
         (_, true) => "there are none: go on without".to_owned(),
         (Some(near), false) => format!("did you mean {near}? The skills are: {}", names.join(", ")),
         (None, false) => format!("the skills are: {}", names.join(", ")),

@@ -1,5 +1,5 @@
-//! Skills: folders with a `SKILL.md` that says what somebody has to know for one kind of work. A model is told their
-//! names and descriptions; the rest is read when it asks (`read_skill`).
+//! Skills: folders with a `SKILL.md` of instructions for one kind of work. A model is told their names and
+//! descriptions; the rest is read when it asks (`read_skill`).
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustix::fs::{Dir, FileType, OFlags};
 
 use super::front_matter::{self, Head};
-use super::{Broken, HOME_SKILLS, Skill, Whereabouts, home_skills, problem};
+use super::{AgentLocation, BrokenFile, HOME_SKILLS, Skill, home_skills, problem};
 use crate::files::Root;
 use crate::limits;
 
@@ -18,9 +18,9 @@ use crate::limits;
 const SHELVES: [&str; 2] = [".agents/skills", ".claude/skills"];
 pub(super) const FILE: &str = "SKILL.md";
 
-/// A skill, and where to read it.
+/// A skill and its location.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct SkillLocation {
     pub skill: Skill,
     pub root: Arc<Root>,
     /// From the root on.
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub body: u64,
 }
 
-struct Shelf {
+struct SkillFolder {
     root: Arc<Root>,
     /// From the root on.
     path: &'static str,
@@ -37,51 +37,55 @@ struct Shelf {
     shown: String,
 }
 
-/// All there are, and what is wrong with the others.
-pub(super) fn list(at: &Whereabouts<'_>, workspace: Option<Root>, broken: &mut Vec<Broken>) -> Vec<Found> {
-    let mut found: Vec<Found> = Vec::new();
+/// All usable skills; the problems of the others go into `broken`.
+pub(super) fn list_skills(
+    at: &AgentLocation<'_>,
+    workspace: Option<Root>,
+    broken: &mut Vec<BrokenFile>,
+) -> Vec<SkillLocation> {
+    let mut found: Vec<SkillLocation> = Vec::new();
     let mut names = BTreeSet::new();
-    for shelf in shelves(at, workspace) {
-        for name in folders(&shelf) {
+    for shelf in skill_folders(at, workspace) {
+        for name in list_folders(&shelf) {
             let source = format!("{}/{}", shelf.shown, name.display());
             if found.len() >= limits::SKILLS_MAX {
                 let problem = format!("there are more than {} skills: it is left out", limits::SKILLS_MAX);
-                broken.push(Broken { path: source, problem });
+                broken.push(BrokenFile { path: source, problem });
                 return found;
             }
             let folder = Path::new(shelf.path).join(&name);
-            match head(&shelf.root, &folder) {
+            match read_front_matter(&shelf.root, &folder) {
                 Ok(Head { name, description, body }) if !names.contains(&name) => {
                     names.insert(name.clone());
                     let skill = Skill { name, description, source };
-                    found.push(Found { skill, root: Arc::clone(&shelf.root), folder, body });
+                    found.push(SkillLocation { skill, root: Arc::clone(&shelf.root), folder, body });
                 }
                 // The nearer one counts: a project may have its own way of doing what the operator has a skill for.
                 Ok(_) => {}
-                Err(problem) => broken.push(Broken { path: source, problem }),
+                Err(problem) => broken.push(BrokenFile { path: source, problem }),
             }
         }
     }
     found
 }
 
-fn shelves(at: &Whereabouts<'_>, workspace: Option<Root>) -> Vec<Shelf> {
+fn skill_folders(at: &AgentLocation<'_>, workspace: Option<Root>) -> Vec<SkillFolder> {
     let mut shelves = Vec::new();
     if let Some(root) = workspace.map(Arc::new) {
-        shelves.extend(SHELVES.map(|path| Shelf { root: Arc::clone(&root), path, shown: path.to_owned() }));
+        shelves.extend(SHELVES.map(|path| SkillFolder { root: Arc::clone(&root), path, shown: path.to_owned() }));
     }
     // The home itself is closed to agents; of this one folder we read for them.
     // Its operator may have put a link there; no agent can.
     if let Some(root) = home_skills(at.home).canonicalize().ok().and_then(|folder| Root::open(&folder).ok()) {
         let root = root.masked_by(at.mask.clone());
         let shown = format!("$ABIDE_HOME/{HOME_SKILLS}");
-        shelves.push(Shelf { root: Arc::new(root), path: "", shown });
+        shelves.push(SkillFolder { root: Arc::new(root), path: "", shown });
     }
     shelves
 }
 
 /// The folders on a shelf, by name; links may be some.
-fn folders(shelf: &Shelf) -> Vec<PathBuf> {
+fn list_folders(shelf: &SkillFolder) -> Vec<PathBuf> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
     let Ok(folder) = shelf.root.open_beneath(Path::new(shelf.path), flags) else { return Vec::new() };
     let entries = Dir::new(folder).into_iter().flatten().flatten().take(limits::SKILLS_LOOKED_AT);
@@ -94,7 +98,7 @@ fn folders(shelf: &Shelf) -> Vec<PathBuf> {
     names
 }
 
-fn head(root: &Root, folder: &Path) -> Result<Head, String> {
+fn read_front_matter(root: &Root, folder: &Path) -> Result<Head, String> {
     let path = folder.join(FILE);
     let name = folder.file_name().and_then(|name| name.to_str()).ok_or("its name is not UTF-8")?;
     if !root.is_there(&path) {

@@ -24,7 +24,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ApplyPatch, Refusal> {
-    let patch = fields.text("patch")?;
+    let patch = fields.get_text("patch")?;
     if patch.len() > PATCH_BYTES {
         let hint = format!("give at most {PATCH_BYTES} bytes, in several parts");
         return Err(invalid(format!("`patch` of ApplyPatch has {} bytes", patch.len()), hint));

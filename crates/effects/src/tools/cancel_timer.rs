@@ -25,6 +25,6 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let timer_id = TimerId::new(fields.text("timer_id")?);
+    let timer_id = TimerId::new(fields.get_text("timer_id")?);
     Ok(ToolCall::Record(RecordCall::CancelTimer { timer_id }))
 }

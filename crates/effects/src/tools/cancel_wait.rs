@@ -25,6 +25,6 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let waiting_intent_id = WaitId::new(fields.text("waiting_intent_id")?);
+    let waiting_intent_id = WaitId::new(fields.get_text("waiting_intent_id")?);
     Ok(ToolCall::Record(RecordCall::CancelWait { waiting_intent_id }))
 }

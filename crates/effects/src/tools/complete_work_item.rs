@@ -28,7 +28,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let work_item_id = WorkItemId::new(fields.text("work_item_id")?);
-    let report = fields.text("report")?;
+    let work_item_id = WorkItemId::new(fields.get_text("work_item_id")?);
+    let report = fields.get_text("report")?;
     Ok(ToolCall::Record(RecordCall::CompleteWorkItem { work_item_id, report }))
 }

@@ -49,10 +49,10 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let summary = fields.text("summary")?;
-    let after_ms = fields.ms("after_ms", 0..=TIMER_AHEAD_MAX_MS)?;
+    let summary = fields.get_text("summary")?;
+    let after_ms = fields.duration_ms("after_ms", 0..=TIMER_AHEAD_MAX_MS)?;
     let at = fields.optional_text("at")?;
-    let every_ms = fields.ms("every_ms", TIMER_EVERY_MIN_MS..=TIMER_AHEAD_MAX_MS)?;
+    let every_ms = fields.duration_ms("every_ms", TIMER_EVERY_MIN_MS..=TIMER_AHEAD_MAX_MS)?;
     let cron = fields.optional_text("cron")?;
     let time_zone = fields.optional_text("time_zone")?;
     if time_zone.is_some() && cron.is_none() {
@@ -65,7 +65,7 @@ fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     }
     let when = match (after_ms, at, every_ms, cron) {
         (Some(ms), ..) => When::AfterMs(ms),
-        (_, Some(at), ..) => When::At(time(&at)?),
+        (_, Some(at), ..) => When::At(parse_time(&at)?),
         (_, _, Some(ms), _) => When::EveryMs(ms),
         (.., Some(cron)) => When::Cron { cron, time_zone: time_zone.unwrap_or_else(|| "UTC".to_owned()) },
         (None, None, None, None) => return Err(invalid("CreateTimer doesn't say when", ONE_OF)),
@@ -79,7 +79,7 @@ fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     }))
 }
 
-fn time(text: &str) -> Result<Time, Refusal> {
+fn parse_time(text: &str) -> Result<Time, Refusal> {
     text.parse()
         .map_err(|bad| invalid(format!("`at` of CreateTimer: {bad}"), "give a time such as 2026-01-31T12:00:00Z"))
 }

@@ -43,8 +43,8 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let name = fields.text("name")?;
-    let mode = fields.word("delivery_mode", DeliveryMode::ALL, DeliveryMode::as_str)?;
+    let name = fields.get_text("name")?;
+    let mode = fields.parse_word("delivery_mode", DeliveryMode::ALL, DeliveryMode::as_str)?;
     let work_item_id = fields.optional_text("work_item_id")?.map(WorkItemId::new);
     let secret = fields.optional_text("secret")?;
     if let Some(secret) = &secret

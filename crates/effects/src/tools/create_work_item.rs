@@ -33,9 +33,9 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let objective = fields.text("objective")?;
+    let objective = fields.get_text("objective")?;
     let plan = fields.optional_text("plan")?;
-    let plan_status = fields.word("plan_status", PlanStatus::ALL, PlanStatus::as_str)?;
+    let plan_status = fields.parse_word("plan_status", PlanStatus::ALL, PlanStatus::as_str)?;
     let todo = todo::read(fields)?.unwrap_or_default();
     Ok(ToolCall::Record(RecordCall::CreateWorkItem { objective, plan, plan_status, todo, budget: None }))
 }

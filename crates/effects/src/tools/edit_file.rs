@@ -35,8 +35,8 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<EditFile, Refusal> {
-    let (path, old, new) = (fields.path("path")?, fields.text("old")?, fields.text("new")?);
-    let all = fields.flag("all")?.unwrap_or(false);
+    let (path, old, new) = (fields.workspace_path("path")?, fields.get_text("old")?, fields.get_text("new")?);
+    let all = fields.get_flag("all")?.unwrap_or(false);
     if old.is_empty() {
         let hint = "give the text that is to be replaced; WriteFile writes a whole file";
         return Err(invalid("`old` of EditFile is empty", hint));

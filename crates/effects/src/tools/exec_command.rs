@@ -48,7 +48,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ExecCommand, Refusal> {
-    let command = fields.text("cmd")?;
+    let command = fields.get_text("cmd")?;
     if command.trim().is_empty() || command.contains('\0') || command.len() > COMMAND_BYTES {
         let hint = format!("say what to run, in at most {COMMAND_BYTES} bytes and without zero bytes");
         return Err(invalid("`cmd` of ExecCommand is no command", hint));
@@ -58,11 +58,11 @@ fn parse(fields: &Fields<'_>) -> Result<ExecCommand, Refusal> {
         command: Command {
             command,
             workdir: fields.optional_text("workdir")?,
-            tty: fields.flag("tty")?.unwrap_or(false),
-            accepts_input: fields.flag("accepts_input")?.unwrap_or(false),
+            tty: fields.get_flag("tty")?.unwrap_or(false),
+            accepts_input: fields.get_flag("accepts_input")?.unwrap_or(false),
         },
-        yield_time_ms: fields.ms("yield_time_ms", 0..=YIELD_MAX_MS)?.unwrap_or(YIELD_MS),
-        start_new: fields.flag("start_new")?.unwrap_or(false),
+        yield_time_ms: fields.duration_ms("yield_time_ms", 0..=YIELD_MAX_MS)?.unwrap_or(YIELD_MS),
+        start_new: fields.get_flag("start_new")?.unwrap_or(false),
         max_output_bytes: usize::try_from(max).unwrap_or(usize::MAX),
     })
 }

@@ -11,7 +11,7 @@ use abide_kernel::tool::WorkspacePath;
 use serde_json::{Map, Value};
 
 use crate::limits;
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 
 pub(super) struct Fields<'a> {
     /// Where it is: a tool's name, or a place inside its input such as `todo[0]`.
@@ -21,7 +21,7 @@ pub(super) struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// Holds `input` against the names in `schema`. What each field must be is for its reader to say.
-    pub(super) fn of(
+    pub(super) fn from_input(
         what: &'a str,
         input: &'a Value,
         schema: &Value,
@@ -32,13 +32,13 @@ impl<'a> Fields<'a> {
         let required: Vec<&str> =
             schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         let Value::Object(map) = input else {
-            let message = format!("the input of {what} is {}, not an object", kind(input));
+            let message = format!("the input of {what} is {}, not an object", kind_of(input));
             return Err(invalid(message, takes(&known, &required)));
         };
         if let Some(unknown) = map.keys().find(|name| !known.contains(&name.as_str())) {
             let message = format!("{what} has no field {}", quoted(unknown));
             let instead = instead.iter().find(|(name, _)| name == unknown).map(|(_, hint)| (*hint).to_owned());
-            let meant = || nearest(unknown, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+            let meant = || nearest_name(unknown, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
             let hint = match instead.or_else(meant) {
                 Some(hint) => format!("{hint} {}", takes(&known, &required)),
                 None => takes(&known, &required),
@@ -46,13 +46,13 @@ impl<'a> Fields<'a> {
             return Err(invalid(message, hint));
         }
         let fields = Fields { what, map };
-        match required.iter().find(|name| fields.get(name).is_none()) {
+        match required.iter().find(|name| fields.get_value(name).is_none()) {
             Some(missing) => Err(invalid(format!("{what} lacks `{missing}`"), takes(&known, &required))),
             None => Ok(fields),
         }
     }
 
-    fn get(&self, name: &str) -> Option<&'a Value> {
+    fn get_value(&self, name: &str) -> Option<&'a Value> {
         self.map.get(name).filter(|value| !value.is_null())
     }
 
@@ -62,12 +62,12 @@ impl<'a> Fields<'a> {
     }
 
     /// A text that must be there.
-    pub(super) fn text(&self, name: &str) -> Result<String, Refusal> {
+    pub(super) fn get_text(&self, name: &str) -> Result<String, Refusal> {
         self.required(name, self.optional_text(name)?)
     }
 
     pub(super) fn optional_text(&self, name: &str) -> Result<Option<String>, Refusal> {
-        match self.get(name) {
+        match self.get_value(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
             Some(other) => Err(self.wrong(name, other, "give a text")),
@@ -75,8 +75,8 @@ impl<'a> Fields<'a> {
     }
 
     /// A whole number of milliseconds within its range.
-    pub(super) fn ms(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Refusal> {
-        let Some(value) = self.get(name) else { return Ok(None) };
+    pub(super) fn duration_ms(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Refusal> {
+        let Some(value) = self.get_value(name) else { return Ok(None) };
         match value.as_u64().filter(|ms| range.contains(ms)) {
             Some(ms) => Ok(Some(ms)),
             None => {
@@ -88,7 +88,7 @@ impl<'a> Fields<'a> {
 
     /// A whole number within its range.
     pub(super) fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Refusal> {
-        let Some(value) = self.get(name) else { return Ok(None) };
+        let Some(value) = self.get_value(name) else { return Ok(None) };
         match value.as_u64().filter(|number| range.contains(number)) {
             Some(number) => Ok(Some(number)),
             None => {
@@ -98,8 +98,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
-        match self.get(name) {
+    pub(super) fn get_flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+        match self.get_value(name) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(other) => Err(self.wrong(name, other, "give true or false")),
@@ -107,8 +107,8 @@ impl<'a> Fields<'a> {
     }
 
     /// The id of a task. Files are found by it, so it is held against how ids are spelled.
-    pub(super) fn task(&self, name: &str) -> Result<TaskId, Refusal> {
-        let id = self.text(name)?;
+    pub(super) fn task_id(&self, name: &str) -> Result<TaskId, Refusal> {
+        let id = self.get_text(name)?;
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         match id.strip_prefix("task_").is_some_and(|rest| rest.len() <= 64 && rest.chars().all(plain)) {
             true => Ok(TaskId::new(id)),
@@ -117,9 +117,9 @@ impl<'a> Fields<'a> {
     }
 
     /// The path of a file in the workspace; it must be given.
-    pub(super) fn path(&self, name: &str) -> Result<WorkspacePath, Refusal> {
+    pub(super) fn workspace_path(&self, name: &str) -> Result<WorkspacePath, Refusal> {
         let path = self.required(name, self.optional_path(name)?)?;
-        match self.get(name).filter(|value| value.as_str().is_some_and(|text| text.ends_with('/'))) {
+        match self.get_value(name).filter(|value| value.as_str().is_some_and(|text| text.ends_with('/'))) {
             Some(folder) => Err(self.wrong(name, folder, "that names a folder: name a file in it")),
             None => Ok(path),
         }
@@ -132,25 +132,25 @@ impl<'a> Fields<'a> {
     }
 
     /// One of a few words.
-    pub(super) fn word<T: Copy>(
+    pub(super) fn parse_word<T: Copy>(
         &self,
         name: &str,
         words: &[T],
         spell: impl Fn(T) -> &'static str,
     ) -> Result<Option<T>, Refusal> {
-        let Some(value) = self.get(name) else { return Ok(None) };
+        let Some(value) = self.get_value(name) else { return Ok(None) };
         let found = value.as_str().and_then(|text| words.iter().copied().find(|&word| spell(word) == text));
         if found.is_some() {
             return Ok(found);
         }
         let spelled: Vec<&str> = words.iter().map(|&word| spell(word)).collect();
-        let near = value.as_str().and_then(|text| nearest(text, spelled.iter().copied()));
+        let near = value.as_str().and_then(|text| nearest_name(text, spelled.iter().copied()));
         let meant = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
         Err(self.wrong(name, value, &format!("{meant}give one of: {}", spelled.join(", "))))
     }
 
-    pub(super) fn list(&self, name: &str, hint: &str) -> Result<Option<&'a [Value]>, Refusal> {
-        match self.get(name) {
+    pub(super) fn get_list(&self, name: &str, hint: &str) -> Result<Option<&'a [Value]>, Refusal> {
+        match self.get_value(name) {
             None => Ok(None),
             Some(Value::Array(items)) => Ok(Some(items)),
             Some(other) => Err(self.wrong(name, other, hint)),
@@ -163,7 +163,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn wrong(&self, name: &str, value: &Value, hint: &str) -> Refusal {
-        invalid(format!("`{name}` of {} is {}", self.what, kind(value)), hint)
+        invalid(format!("`{name}` of {} is {}", self.what, kind_of(value)), hint)
     }
 }
 
@@ -171,7 +171,7 @@ pub(super) fn invalid(message: impl Into<String>, hint: impl Into<String>) -> Re
     Refusal::new(ErrorCode::InvalidInput, message).with_hint(hint)
 }
 
-/// What somebody else wrote, short and on one line.
+/// A foreign text, short and on one line.
 pub(crate) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(limits::QUOTED_CHARS).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
@@ -188,7 +188,7 @@ fn takes(known: &[&str], required: &[&str]) -> String {
     }
 }
 
-fn kind(value: &Value) -> String {
+fn kind_of(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),

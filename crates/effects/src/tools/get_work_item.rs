@@ -13,7 +13,7 @@ pub(super) const TOOL: Tool = Tool {
     instead: &[],
     rules: RulesOn::Name,
     parse: |fields| {
-        let work_item_id = WorkItemId::new(fields.text("work_item_id")?);
+        let work_item_id = WorkItemId::new(fields.get_text("work_item_id")?);
         Ok(ToolCall::Record(RecordCall::ShowWorkItem { work_item_id }))
     },
 };

@@ -31,7 +31,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<Glob, Refusal> {
-    let (text, path) = (fields.text("pattern")?, fields.optional_path("path")?);
+    let (text, path) = (fields.get_text("pattern")?, fields.optional_path("path")?);
     match Pattern::new(&text) {
         Ok(_) => Ok(Glob { pattern: text, path }),
         Err(hint) => Err(fields.wrong("pattern", &Value::from(text), &hint)),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::fields::{Fields, invalid, quoted};
 use super::{CallSubject, RulesOn, Tool, Touches, object};
-use crate::files::{FileFilter, check_regex};
+use crate::files::{FileFilter, compile_regex};
 use crate::limits::{GREP_CONTEXT_MAX, GREP_MATCHES, GREP_MATCHES_MAX};
 
 pub(super) const TOOL: Tool = Tool {
@@ -45,11 +45,11 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<Grep, Refusal> {
-    let (pattern, path) = (fields.text("pattern")?, fields.optional_path("path")?);
+    let (pattern, path) = (fields.get_text("pattern")?, fields.optional_path("path")?);
     let glob = fields.optional_text("glob")?;
     let context = fields.number("context", 0..=GREP_CONTEXT_MAX)?.unwrap_or(0);
     let limit = fields.number("limit", 1..=GREP_MATCHES_MAX)?.unwrap_or(GREP_MATCHES);
-    if let Err(why) = check_regex(&pattern) {
+    if let Err(why) = compile_regex(&pattern) {
         let why: String = why.chars().take(400).collect();
         let hint = format!("{why}; a \\ in front takes a sign for itself, and a line end is never part of a match");
         return Err(invalid(format!("`pattern` of Grep is {}", quoted(&pattern)), hint));

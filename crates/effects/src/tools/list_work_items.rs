@@ -30,6 +30,6 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let filter = fields.word("filter", WorkItemFilter::ALL, WorkItemFilter::as_str)?;
+    let filter = fields.parse_word("filter", WorkItemFilter::ALL, WorkItemFilter::as_str)?;
     Ok(ToolCall::Record(RecordCall::ListWorkItems { filter: filter.unwrap_or(WorkItemFilter::All) }))
 }

@@ -21,6 +21,6 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let text = fields.text("text")?;
+    let text = fields.get_text("text")?;
     Ok(ToolCall::Record(RecordCall::NotifyOperator { text }))
 }

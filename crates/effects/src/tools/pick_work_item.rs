@@ -22,6 +22,6 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let work_item_id = WorkItemId::new(fields.text("work_item_id")?);
+    let work_item_id = WorkItemId::new(fields.get_text("work_item_id")?);
     Ok(ToolCall::Record(RecordCall::PickWorkItem { work_item_id }))
 }

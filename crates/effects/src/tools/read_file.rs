@@ -32,7 +32,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ReadFile, Refusal> {
-    let path = fields.path("path")?;
+    let path = fields.workspace_path("path")?;
     // Who counts from 0 means the first line too.
     let offset = fields.number("offset", 0..=u64::from(u32::MAX))?.unwrap_or(1).max(1);
     let limit = fields.number("limit", 1..=READ_LINES_MAX)?.unwrap_or(READ_LINES);

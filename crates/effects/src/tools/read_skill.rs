@@ -35,7 +35,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ReadSkill, Refusal> {
-    let skill = fields.text("skill")?;
+    let skill = fields.get_text("skill")?;
     let path = fields.optional_path("path")?;
     let inside = |path: &WorkspacePath| path.as_path().components().all(|part| matches!(part, Component::Normal(_)));
     if let Some(path) = path.as_ref().filter(|path| !inside(path)) {

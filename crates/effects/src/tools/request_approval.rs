@@ -39,12 +39,12 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let summary = fields.text("summary")?;
-    let deadline_ms = fields.ms("deadline_ms", 0..=TIMER_AHEAD_MAX_MS)?;
+    let summary = fields.get_text("summary")?;
+    let deadline_ms = fields.duration_ms("deadline_ms", 0..=TIMER_AHEAD_MAX_MS)?;
     if fields.optional_text("default")?.as_deref() == Some(ApprovalDefault::Grant.as_str()) {
         let hint = "leave default out: only a person can grant it, and until one does it is not granted";
         return Err(invalid("an agent can't have its own request granted by default", hint));
     }
-    let default = fields.word("default", &OFFERED, ApprovalDefault::as_str)?.unwrap_or(ApprovalDefault::Deny);
+    let default = fields.parse_word("default", &OFFERED, ApprovalDefault::as_str)?.unwrap_or(ApprovalDefault::Deny);
     Ok(ToolCall::Record(RecordCall::RequestApproval { summary, tool: None, deadline_ms, default }))
 }

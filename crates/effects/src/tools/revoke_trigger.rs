@@ -25,6 +25,6 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let trigger_id = TriggerId::new(fields.text("trigger_id")?);
+    let trigger_id = TriggerId::new(fields.get_text("trigger_id")?);
     Ok(ToolCall::Record(RecordCall::RevokeTrigger { trigger_id }))
 }

@@ -31,7 +31,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let (agent_id, text) = (fields.text("agent_id")?, fields.text("text")?);
+    let (agent_id, text) = (fields.get_text("agent_id")?, fields.get_text("text")?);
     let correlation_id = fields.optional_text("correlation_id")?;
     Ok(ToolCall::Host(HostCall::SendMessage(SendMessage { agent_id, text, correlation_id })))
 }

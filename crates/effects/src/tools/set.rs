@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::fields::quoted;
 use super::{ALL, Tool};
-use crate::nearest::nearest;
+use crate::nearest::nearest_name;
 
 /// Cheap to clone.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl ToolSet {
 
     /// No tool: the model is to answer with text.
     #[must_use]
-    pub fn none() -> ToolSet {
+    pub fn empty() -> ToolSet {
         ToolSet::new(std::iter::empty())
     }
 
@@ -92,7 +92,7 @@ impl ToolSet {
             true => self.instead(),
             false => format!("the tools are: {}", names.join(", ")),
         };
-        let hint = match nearest(name, names) {
+        let hint = match nearest_name(name, names) {
             Some(near) => format!("did you mean {near}? {list}"),
             None => list,
         };

@@ -32,6 +32,6 @@ fn schema() -> Value {
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
     let reason = fields.optional_text("reason")?;
-    let duration_ms = fields.ms("duration_ms", 0..=TIMER_AHEAD_MAX_MS)?;
+    let duration_ms = fields.duration_ms("duration_ms", 0..=TIMER_AHEAD_MAX_MS)?;
     Ok(ToolCall::Record(RecordCall::Sleep { reason, duration_ms }))
 }

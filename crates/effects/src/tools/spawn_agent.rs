@@ -43,8 +43,8 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let message = fields.text("message")?;
-    let workspace_mode = fields.word("workspace_mode", ChildWorkspace::ALL, ChildWorkspace::as_str)?;
+    let message = fields.get_text("message")?;
+    let workspace_mode = fields.parse_word("workspace_mode", ChildWorkspace::ALL, ChildWorkspace::as_str)?;
     let (model, instructions) = (fields.optional_text("model")?, fields.optional_text("instructions")?);
     let work_item_id = fields.optional_text("work_item_id")?.map(WorkItemId::new);
     if let Some(name) = fields.optional_text("name")? {

@@ -43,7 +43,7 @@ impl CallSubject {
         CallSubject { paths, touches, ..CallSubject::default() }
     }
 
-    pub(crate) fn of(call: &ExecutorCall) -> CallSubject {
+    pub(crate) fn new(call: &ExecutorCall) -> CallSubject {
         match call {
             ExecutorCall::ExecCommand(call) => exec_command::subject(call),
             ExecutorCall::TaskInput(call) => task_input::subject(call),

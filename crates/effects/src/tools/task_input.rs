@@ -29,12 +29,12 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<TaskInput, Refusal> {
-    let (input, close) = (fields.text("input")?, fields.flag("close")?.unwrap_or(false));
+    let (input, close) = (fields.get_text("input")?, fields.get_flag("close")?.unwrap_or(false));
     if (input.is_empty() && !close) || input.len() > INPUT_BYTES {
         let message = format!("`input` of TaskInput has {} bytes", input.len());
         return Err(invalid(message, format!("give 1 to {INPUT_BYTES} bytes at a time")));
     }
-    Ok(TaskInput { task_id: fields.task("task_id")?, input, close })
+    Ok(TaskInput { task_id: fields.task_id("task_id")?, input, close })
 }
 
 pub(super) fn subject(call: &TaskInput) -> CallSubject {

@@ -34,9 +34,9 @@ fn schema() -> Value {
 
 fn parse(fields: &Fields<'_>) -> Result<TaskOutput, Refusal> {
     Ok(TaskOutput {
-        task_id: fields.task("task_id")?,
-        block: fields.flag("block")?.unwrap_or(true),
-        timeout_ms: fields.ms("timeout_ms", 0..=TASK_WAIT_MAX_MS)?.unwrap_or(TASK_WAIT_MS),
+        task_id: fields.task_id("task_id")?,
+        block: fields.get_flag("block")?.unwrap_or(true),
+        timeout_ms: fields.duration_ms("timeout_ms", 0..=TASK_WAIT_MAX_MS)?.unwrap_or(TASK_WAIT_MS),
         offset: fields.number("offset", 0..=u64::from(u32::MAX) << 20)?,
     })
 }

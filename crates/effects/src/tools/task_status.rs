@@ -11,7 +11,7 @@ pub(super) const TOOL: Tool = Tool {
     schema,
     instead: &[],
     rules: RulesOn::Name,
-    parse: |fields| Ok(ToolCall::Record(RecordCall::ShowTask { task_id: fields.task("task_id")? })),
+    parse: |fields| Ok(ToolCall::Record(RecordCall::ShowTask { task_id: fields.task_id("task_id")? })),
 };
 
 fn schema() -> Value {

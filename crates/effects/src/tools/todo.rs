@@ -25,7 +25,7 @@ fn entry() -> Value {
 
 pub(super) fn read(fields: &Fields<'_>) -> Result<Option<Vec<Todo>>, Refusal> {
     let Some(entries) =
-        fields.list("todo", "give a list of entries such as {\"text\": \"…\", \"state\": \"pending\"}")?
+        fields.get_list("todo", "give a list of entries such as {\"text\": \"…\", \"state\": \"pending\"}")?
     else {
         return Ok(None);
     };
@@ -36,9 +36,9 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Option<Vec<Todo>>, Refusal> {
     let schema = entry();
     let read = |(at, entry): (usize, &Value)| {
         let what = format!("todo[{at}]");
-        let fields = Fields::of(&what, entry, &schema, &[])?;
-        let state = fields.word("state", TodoState::ALL, TodoState::as_str)?.unwrap_or(TodoState::Pending);
-        Ok(Todo { text: fields.text("text")?, state })
+        let fields = Fields::from_input(&what, entry, &schema, &[])?;
+        let state = fields.parse_word("state", TodoState::ALL, TodoState::as_str)?.unwrap_or(TodoState::Pending);
+        Ok(Todo { text: fields.get_text("text")?, state })
     };
     entries.iter().enumerate().map(read).collect::<Result<_, _>>().map(Some)
 }

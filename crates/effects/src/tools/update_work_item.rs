@@ -38,17 +38,17 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let work_item_id = WorkItemId::new(fields.text("work_item_id")?);
+    let work_item_id = WorkItemId::new(fields.get_text("work_item_id")?);
     let blocker = fields.optional_text("blocked_by")?;
     let change = WorkItemChange {
         objective: fields.optional_text("objective")?,
         plan: fields.optional_text("plan")?,
-        plan_status: fields.word("plan_status", PlanStatus::ALL, PlanStatus::as_str)?,
+        plan_status: fields.parse_word("plan_status", PlanStatus::ALL, PlanStatus::as_str)?,
         todo: todo::read(fields)?,
         // The one field whose null says something: the blocker is gone.
         blocked_by: fields.has("blocked_by").then_some(blocker),
-        recheck_after_ms: fields.ms("recheck_after_ms", 0..=TIMER_AHEAD_MAX_MS)?,
-        // Whoever spends a budget does not set it.
+        recheck_after_ms: fields.duration_ms("recheck_after_ms", 0..=TIMER_AHEAD_MAX_MS)?,
+        // An agent that spends a budget does not set it.
         budget: None,
     };
     Ok(ToolCall::Record(RecordCall::UpdateWorkItem { work_item_id, change: Box::new(change) }))

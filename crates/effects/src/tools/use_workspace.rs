@@ -31,6 +31,6 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<UseWorkspace, Refusal> {
-    let mode = fields.word("mode", WorkspaceMode::ALL, WorkspaceMode::as_str)?;
-    Ok(UseWorkspace { path: fields.text("path")?, mode: mode.unwrap_or(WorkspaceMode::Direct) })
+    let mode = fields.parse_word("mode", WorkspaceMode::ALL, WorkspaceMode::as_str)?;
+    Ok(UseWorkspace { path: fields.get_text("path")?, mode: mode.unwrap_or(WorkspaceMode::Direct) })
 }

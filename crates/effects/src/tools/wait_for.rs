@@ -24,7 +24,7 @@ pub(super) const TOOL: Tool = Tool {
     parse,
 };
 
-/// What can be waited for by name; a sleep has a tool of its own.
+/// The conditions that can be waited for by name; a sleep has a tool of its own.
 const WAKES: [WaitKind; 4] = [WaitKind::Operator, WaitKind::Task, WaitKind::External, WaitKind::Timer];
 
 fn schema() -> Value {
@@ -47,9 +47,9 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
-    let wake = fields.required("wake", fields.word("wake", &WAKES, WaitKind::as_str)?)?;
+    let wake = fields.required("wake", fields.parse_word("wake", &WAKES, WaitKind::as_str)?)?;
     let resource = fields.optional_text("resource")?;
-    let after_ms = fields.ms("after_ms", 0..=TIMER_AHEAD_MAX_MS)?;
+    let after_ms = fields.duration_ms("after_ms", 0..=TIMER_AHEAD_MAX_MS)?;
     if after_ms.is_some() && wake != WaitKind::Timer {
         let hint = "leave `after_ms` out; to be woken in any case, create a timer as well";
         return Err(invalid(format!("`after_ms` of WaitFor goes with wake timer, not {wake}"), hint));
@@ -59,6 +59,6 @@ fn parse(fields: &Fields<'_>) -> Result<ToolCall, Refusal> {
         return Err(invalid("WaitFor has both `after_ms` and `resource`", hint));
     }
     let work_item_id = fields.optional_text("work_item_id")?.map(WorkItemId::new);
-    let reason = fields.text("reason")?;
+    let reason = fields.get_text("reason")?;
     Ok(ToolCall::Record(RecordCall::WaitFor { wake, resource, after_ms, work_item_id, reason }))
 }

@@ -35,7 +35,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<WebFetch, Refusal> {
-    let text = fields.text("url")?;
+    let text = fields.get_text("url")?;
     let max_bytes = fields.number("max_bytes", 1..=FETCH_BYTES_MAX)?.unwrap_or(FETCH_BYTES);
     // The address itself is not repeated: it may hold what should not be written down.
     Url::parse(&text).map_err(|hint| invalid("`url` of WebFetch can't be fetched", hint))?;

@@ -28,7 +28,7 @@ fn schema() -> Value {
 }
 
 fn parse(fields: &Fields<'_>) -> Result<WriteFile, Refusal> {
-    let (path, content) = (fields.path("path")?, fields.text("content")?);
+    let (path, content) = (fields.workspace_path("path")?, fields.get_text("content")?);
     if content.len() as u64 > FILE_BYTES {
         let hint = format!("give at most {FILE_BYTES} bytes; larger files are made with ExecCommand");
         return Err(invalid(format!("`content` of WriteFile has {} bytes", content.len()), hint));

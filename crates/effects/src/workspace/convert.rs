@@ -16,17 +16,17 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 
 use super::Repositories;
-use super::look::Look;
-use super::making::Record;
 use super::mirror::USER;
 use super::repository::Repository;
-use super::tree_size::check_tree;
+use super::tree_size::measure_bounded;
 use super::view::new_scratch;
 use super::worktree::{Worktree, base_ref};
+use super::worktree_record::WorktreeRecord;
+use super::worktree_state::WorktreeState;
 use crate::transient;
 
 /// A worktree that is part of the user's repository.
-pub(super) struct Linked {
+pub(super) struct LinkedWorktree {
     /// The top of the user's working tree.
     pub(super) user: PathBuf,
     pub(super) base: String,
@@ -35,23 +35,23 @@ pub(super) struct Linked {
 
 impl Repositories {
     /// The repository that a folder is linked to as a worktree; none where the folder has a repository of its own.
-    pub(super) fn linked_to(&self, folder: &Path) -> Result<Option<Linked>, Refusal> {
+    pub(super) fn find_linked(&self, folder: &Path) -> Result<Option<LinkedWorktree>, Refusal> {
         let Some(repository) = linked_repository(folder)? else { return Ok(None) };
-        let source = self.source(&repository)?;
+        let source = self.read_source(&repository)?;
         let user = repository.common_dir.parent().unwrap_or(Path::new("/")).to_path_buf();
         let branch = head_branch(&repository.git_dir);
-        Ok(source.head.clone().map(|base| Linked { user, base, branch }))
+        Ok(source.head.clone().map(|base| LinkedWorktree { user, base, branch }))
     }
 
     /// The record of a worktree, once it has a repository of its own.
-    pub(super) fn converted(
+    pub(super) fn convert_if_linked(
         &self,
         worktree: &Worktree,
         patches: &Path,
         now: Time,
         evidence: &mut Vec<String>,
-    ) -> Result<Record, Refusal> {
-        let recorded = Record::of(&worktree.path)?;
+    ) -> Result<WorktreeRecord, Refusal> {
+        let recorded = WorktreeRecord::read(&worktree.path)?;
         if let Some(record) = recorded.clone().filter(|record| record.mirror.is_some() && !record.converting) {
             return Ok(record);
         }
@@ -60,39 +60,40 @@ impl Repositories {
                 // The last conversion ended between its two steps.
                 Some(record) if record.converting => record.finish_conversion(),
                 Some(record) => Ok(record),
-                None => Ok(Record::linked(worktree)),
+                None => Ok(WorktreeRecord::of_linked(worktree)),
             };
         };
-        is_of_recorded(worktree, &repository)?;
-        Look::take(self, &Record::linked(worktree), None, &worktree.path)?.save(worktree, patches, now, evidence)?;
+        is_recorded_link(worktree, &repository)?;
+        WorktreeState::capture(self, &WorktreeRecord::of_linked(worktree), None, &worktree.path)?
+            .save_patches(worktree, patches, now, evidence)?;
         let record = self.convert(worktree, &repository)?;
         evidence.push(format!("{} has a repository of its own now", worktree.path.display()));
         Ok(record)
     }
 
-    fn convert(&self, worktree: &Worktree, repository: &Repository) -> Result<Record, Refusal> {
+    fn convert(&self, worktree: &Worktree, repository: &Repository) -> Result<WorktreeRecord, Refusal> {
         let failed = |error: io::Error| {
             let message = format!("{} could not be converted: {error}", worktree.path.display());
             Refusal::new(ErrorCode::Io, message)
                 .with_hint(transient::hint(&error, "see that there is room and the right to write in the home"))
         };
-        let source = self.source(repository)?;
+        let source = self.read_source(repository)?;
         let Some(head) = source.head.clone() else {
             let message = format!("no commit is checked out in {}", worktree.path.display());
             return Err(Refusal::new(ErrorCode::UnbornHead, message)
                 .with_hint("commit something there, or detach it with --discard"));
         };
-        source.transfer(&head)?;
-        check_tree(&source.mirror.git()?, &head)?;
-        let refs = source.mirror.present(&source.refs)?;
+        source.transfer_objects(&head)?;
+        measure_bounded(&source.mirror.open_git()?, &head)?;
+        let refs = source.mirror.filter_present(&source.refs)?;
         source.mirror.set_refs(USER, &refs)?;
         source.mirror.set_ref(&base_ref(&worktree.path), &head)?;
         // Made apart, so that a crash leaves either repository whole.
-        let apart = new_scratch(&self.scratch()).map_err(failed)?;
+        let apart = new_scratch(&self.scratch_folder()).map_err(failed)?;
         let branch = head_branch(&repository.git_dir).unwrap_or_else(|| worktree.branch.clone());
         let new = Worktree { path: apart.path().to_path_buf(), branch, base_commit: head, ..worktree.clone() };
-        source.init(&new, &refs)?.run(&[&"read-tree", &"HEAD"])?;
-        let record = Record { converting: true, ..source.record(worktree.clone()) };
+        source.init_repository(&new, &refs)?.run(&[&"read-tree", &"HEAD"])?;
+        let record = WorktreeRecord { converting: true, ..source.make_record(worktree.clone()) };
         record.write()?;
         exchange(&apart.path().join(".git"), &worktree.path.join(".git")).map_err(failed)?;
         let record = record.finish_conversion()?;
@@ -102,17 +103,17 @@ impl Repositories {
     }
 }
 
-impl Record {
+impl WorktreeRecord {
     /// The same, of a worktree that has its own repository.
-    fn finish_conversion(self) -> Result<Record, Refusal> {
-        let record = Record { converting: false, ..self };
+    fn finish_conversion(self) -> Result<WorktreeRecord, Refusal> {
+        let record = WorktreeRecord { converting: false, ..self };
         record.write()?;
         Ok(record)
     }
 }
 
 /// Refuses a worktree that is linked to another repository than the one that it was made of.
-fn is_of_recorded(worktree: &Worktree, linked: &Repository) -> Result<(), Refusal> {
+fn is_recorded_link(worktree: &Worktree, linked: &Repository) -> Result<(), Refusal> {
     let made_of = Repository::find(&worktree.repo)?;
     if made_of.is_some_and(|made_of| made_of.common_dir == linked.common_dir) {
         return Ok(());

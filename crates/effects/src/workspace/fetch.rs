@@ -1,5 +1,5 @@
-//! Bringing an agent's branch into the user's repository, on the user's word: as `abide/AGENT/BRANCH`, and only ahead.
-//! Objects go through the mirror, which computes their hashes anew.
+//! Fetches an agent's branch into the user's repository, at the user's request: as `abide/AGENT/BRANCH`, and only as a
+//! fast-forward. Objects go through the mirror, which computes their hashes anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,18 +9,18 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::git::Git;
-use super::keep::{REFLOG, kept_prefix, logged_prefix, short_name};
-use super::making::Record;
+use super::kept_refs::{REFLOG, kept_prefix, logged_prefix, short_name};
 use super::mirror::{COMMIT, Mirror, Owner, Refs, parse_refs};
 use super::repository::{Repository, read};
-use super::tree_size::check_tree;
+use super::tree_size::measure_bounded;
 use super::view::{View, head_of};
+use super::worktree_record::WorktreeRecord;
 use super::{BRANCHES, Repositories};
 use crate::limits;
 
 /// A branch that was brought into the user's repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fetched {
+pub struct FetchedBranch {
     pub branch: String,
     pub commit: String,
     /// Whether the branch was not there, or elsewhere, before.
@@ -36,31 +36,31 @@ impl Repositories {
         repo: &Path,
         worktree: Option<&Path>,
         branch: Option<&str>,
-    ) -> Result<Vec<Fetched>, Refusal> {
-        let _used = self.using_mirrors();
+    ) -> Result<Vec<FetchedBranch>, Refusal> {
+        let _used = self.lock_mirrors();
         let user = Repository::find(repo)?.filter(|user| user.toplevel == repo).ok_or_else(|| {
             let message = format!("the repository {} is not there any more", repo.display());
             let hint = "put it back where it was; the commits are kept, and as patches: abide workspace patches";
             Refusal::new(ErrorCode::Missing, message).with_hint(hint)
         })?;
-        let record = worktree.map(Record::of).transpose()?.flatten();
+        let record = worktree.map(WorktreeRecord::read).transpose()?.flatten();
         let mirror = record.as_ref().and_then(|record| record.mirror.as_deref());
-        let mirror =
-            mirror.map_or_else(|| Mirror::of(&self.home, &user.common_dir), |id| Mirror::named(&self.home, id));
+        let mirror = mirror
+            .map_or_else(|| Mirror::of_repository(&self.home, &user.common_dir), |id| Mirror::by_id(&self.home, id));
         let live = match &record {
             Some(record) => self.take_branch(agent, record, &mirror, branch)?,
             None => None,
         };
         let wanted = match live {
             Some((name, id)) => vec![KeptRef { place: format!("{}{name}", kept_prefix(agent)), name, id }],
-            None => kept(agent, &mirror, branch)?,
+            None => find_kept(agent, &mirror, branch)?,
         };
-        let types = mirror.types(wanted.iter().map(|one| &one.id))?;
+        let types = mirror.object_types(wanted.iter().map(|one| &one.id))?;
         let mut fetched = Vec::new();
         for one in wanted {
             let is_commit = types.get(&one.id).is_some_and(|kind| kind == COMMIT);
-            let space = if is_commit { Space::Branches } else { Space::Tags };
-            fetched.push(self.bring(agent, &user, &mirror, space, &one)?);
+            let space = if is_commit { RefSpace::Branches } else { RefSpace::Tags };
+            fetched.push(self.fetch_ref(agent, &user, &mirror, space, &one)?);
             mirror.forget_fetched(&one.place, &one.id)?;
         }
         Ok(fetched)
@@ -70,15 +70,15 @@ impl Repositories {
     fn take_branch(
         &self,
         agent: &str,
-        record: &Record,
+        record: &WorktreeRecord,
         mirror: &Mirror,
         branch: Option<&str>,
     ) -> Result<Option<(String, String)>, Refusal> {
         let folder = &record.worktree.path;
         let Some(own) = Repository::find(folder)?.filter(|own| own.toplevel == *folder) else { return Ok(None) };
-        let view = View::reading(&own, &[mirror.objects()], &self.scratch())?;
-        let git = self.untrusted(&view)?;
-        let printed = git.script(
+        let view = View::for_reading(&own, &[mirror.objects()], &self.scratch_folder())?;
+        let git = self.untrusted_git(&view)?;
+        let printed = git.run_script(
             "git symbolic-ref -q HEAD || echo\n\
              git for-each-ref --format='%(objectname) %(refname)' refs/heads",
         )?;
@@ -91,34 +91,34 @@ impl Repositories {
             None => branches.iter().find(|(name, _)| Some(name.as_str()) == checked_out),
         };
         let Some((name, id)) = found else { return Ok(None) };
-        mirror.take(&view, &git, &BTreeSet::from([id.clone()]), Owner::Agent)?;
+        mirror.take_objects(&view, &git, &BTreeSet::from([id.clone()]), Owner::Agent)?;
         Ok(Some((short_name(agent, name), id.clone())))
     }
 
-    fn bring(
+    fn fetch_ref(
         &self,
         agent: &str,
         user: &Repository,
         mirror: &Mirror,
-        space: Space,
+        space: RefSpace,
         one: &KeptRef,
-    ) -> Result<Fetched, Refusal> {
+    ) -> Result<FetchedBranch, Refusal> {
         let id = one.id.as_str();
         let branch = format!("{BRANCHES}{agent}/{}", one.name);
         let reference = format!("{}{branch}", space.prefix());
-        let view = View::writing(user, &mirror.alternates(), &self.scratch())?;
-        let git = self.untrusted(&view)?;
+        let view = View::for_writing(user, &mirror.alternates(), &self.scratch_folder())?;
+        let git = self.untrusted_git(&view)?;
         let theirs = UserRefs::read(&git)?;
         let before = theirs.ids.get(&reference).cloned();
-        stands_for_itself(user, &git, space, &branch)?;
+        refuse_symbolic_ref(user, &git, space, &branch)?;
         if before.as_deref() == Some(id) {
-            return Ok(Fetched { branch, commit: id.to_owned(), changed: false });
+            return Ok(FetchedBranch { branch, commit: id.to_owned(), changed: false });
         }
-        not_checked_out(user, &theirs, &reference)?;
-        let own = mirror.git()?;
-        if space == Space::Branches {
+        refuse_checked_out(user, &theirs, &reference)?;
+        let own = mirror.open_git()?;
+        if space == RefSpace::Branches {
             // Somebody will check it out.
-            check_tree(&own, id).map_err(|refusal| by_hand(refusal, mirror, &one.id))?;
+            measure_bounded(&own, id).map_err(|refusal| manual_fetch_refusal(refusal, mirror, &one.id))?;
         }
         if let Some(before) = &before
             && !mirror.is_ancestor(before, id)?
@@ -127,19 +127,19 @@ impl Repositories {
             let command = format!("{} {branch} NAME", space.rename());
             return Err(Refusal::new(ErrorCode::NotFastForward, message).fill("command", command));
         }
-        let known: String = mirror.present(&theirs.ids)?.values().map(|id| format!("^{id}\n")).collect();
+        let known: String = mirror.filter_present(&theirs.ids)?.values().map(|id| format!("^{id}\n")).collect();
         let revs = format!("{id}\n{known}");
         let send = "git pack-objects --revs --stdout --thin --delta-base-offset -q";
-        own.pipe(send, revs.as_bytes(), &git, &[&"index-pack", &"--stdin", &"--fix-thin"])?;
+        own.pipe_script_into(send, revs.as_bytes(), &git, &[&"index-pack", &"--stdin", &"--fix-thin"])?;
         let old = before.unwrap_or_else(|| "0".repeat(id.len()));
         // Should somebody have made a symbolic ref of it by now, that one is replaced, and not the branch it stands for.
         git.run(&[&"update-ref", &"--no-deref", &"-m", &"abide: fetched", &reference, &id, &old])?;
-        Ok(Fetched { branch, commit: id.to_owned(), changed: true })
+        Ok(FetchedBranch { branch, commit: id.to_owned(), changed: true })
     }
 }
 
 /// A person may have a tree that is too large all the same, without its files.
-fn by_hand(refusal: Refusal, mirror: &Mirror, id: &str) -> Refusal {
+fn manual_fetch_refusal(refusal: Refusal, mirror: &Mirror, id: &str) -> Refusal {
     let take = format!("git fetch '{}' {id}", mirror.dir().display());
     let hint = format!("have the agent commit a smaller tree; or take the commit, and do not check it out: {take}");
     Refusal { hint, ..refusal }
@@ -154,32 +154,32 @@ struct KeptRef {
 
 /// Where in the user's repository something is brought to. Only a commit can be a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Space {
+enum RefSpace {
     Branches,
     Tags,
 }
 
-impl Space {
+impl RefSpace {
     fn prefix(self) -> &'static str {
         match self {
-            Space::Branches => "refs/heads/",
-            Space::Tags => "refs/tags/",
+            RefSpace::Branches => "refs/heads/",
+            RefSpace::Tags => "refs/tags/",
         }
     }
 
     /// How a person keeps one under another name.
     fn rename(self) -> &'static str {
         match self {
-            Space::Branches => "git branch -m",
-            Space::Tags => "git tag -d, after git tag NAME",
+            RefSpace::Branches => "git branch -m",
+            RefSpace::Tags => "git tag -d, after git tag NAME",
         }
     }
 }
 
-/// What was kept under a name; without a name, everything but the commits that only reflogs named.
-fn kept(agent: &str, mirror: &Mirror, branch: Option<&str>) -> Result<Vec<KeptRef>, Refusal> {
+/// Finds the refs that were kept under a name; without a name, all but the commits that only reflogs named.
+fn find_kept(agent: &str, mirror: &Mirror, branch: Option<&str>) -> Result<Vec<KeptRef>, Refusal> {
     let below = |prefix: String, shown: &str| -> Result<Vec<KeptRef>, Refusal> {
-        let all = if mirror.exists() { mirror.refs(&prefix)? } else { Refs::new() };
+        let all = if mirror.exists() { mirror.list_refs(&prefix)? } else { Refs::new() };
         let one = |(name, id)| KeptRef { place: format!("{prefix}{name}"), name: format!("{shown}{name}"), id };
         Ok(all.into_iter().map(one).collect())
     };
@@ -232,12 +232,12 @@ impl UserRefs {
 
 /// Refuses a ref that stands for another one, symbolically or because a folder on the way to it is a link. Commands of an
 /// agent that works in the user's folder can make one, and moving it would move the other.
-fn stands_for_itself(user: &Repository, git: &Git, space: Space, name: &str) -> Result<(), Refusal> {
+fn refuse_symbolic_ref(user: &Repository, git: &Git, space: RefSpace, name: &str) -> Result<(), Refusal> {
     let prefix = space.prefix();
     let reference = format!("{prefix}{name}");
-    let symbolic = git.ask(&[&"symbolic-ref", &"-q", &reference])?;
-    if symbolic.ok {
-        let target = String::from_utf8_lossy(&symbolic.out).trim_end().to_owned();
+    let symbolic = git.run_unchecked(&[&"symbolic-ref", &"-q", &reference])?;
+    if symbolic.succeeded {
+        let target = String::from_utf8_lossy(&symbolic.stdout).trim_end().to_owned();
         let message = format!("{name} is a symbolic ref in the user's repository: it stands for {target}");
         let hint = format!("delete it, if you did not make it: git symbolic-ref -d {reference}; then fetch again");
         return Err(Refusal::new(ErrorCode::SymbolicRef, message).with_hint(hint));
@@ -260,7 +260,7 @@ fn stands_for_itself(user: &Repository, git: &Git, space: Space, name: &str) -> 
 const REBASED: &[&str] = &["rebase-merge/head-name", "rebase-apply/head-name"];
 
 /// Refuses to move a branch under somebody who works on it.
-fn not_checked_out(user: &Repository, theirs: &UserRefs, reference: &str) -> Result<(), Refusal> {
+fn refuse_checked_out(user: &Repository, theirs: &UserRefs, reference: &str) -> Result<(), Refusal> {
     let linked = fs::read_dir(user.common_dir.join("worktrees")).into_iter().flatten().flatten();
     let trees = linked.map(|entry| entry.path()).chain([user.common_dir.clone()]);
     let is_here = |tree: &PathBuf| {

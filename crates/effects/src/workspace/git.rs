@@ -1,4 +1,4 @@
-//! Running git. Nothing else in the runtime starts it, and there are two ways.
+//! Runs git. No other module of the runtime starts it, and there are two ways.
 //!
 //! *Trusted*: git works on records and folders that nobody but the runtime has written, such as a mirror, and is started
 //! directly.
@@ -13,31 +13,38 @@
 //!
 //! git has to be 2.36 or later.
 
+mod pipes;
+mod running;
+mod user_settings;
+
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use abide_kernel::refusal::{ErrorCode, Refusal};
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags};
 
-use super::stall::Stall;
+pub(super) use self::pipes::TimedRead;
+use self::pipes::{collect_messages, copy_until, feed_stdin, open_null, read_bounded};
+pub(super) use self::running::GitProcess;
+use self::running::ProcessKind;
+pub(super) use self::user_settings::{user_setting, user_settings};
+use super::stall::StallWatch;
 use super::transfers::Progress;
 use super::view::View;
 use crate::limits;
-use crate::process::{Launch, Process, Processes, Spare, half_of_memory};
+use crate::process::{Launch, Processes, Spare, half_of_memory};
 use crate::programs;
 use crate::transient;
 
-/// What git is told whatever its configuration says.
+/// Settings that override every configuration of git.
 const SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.attributesFile", "/dev/null"),
@@ -89,7 +96,7 @@ pub(super) struct Git {
     patience: Duration,
     /// Memory of its own that each process may take. Inside of the sandbox there is also the bound of commands.
     memory_bytes: Option<u64>,
-    /// Where progress that git prints is reported; none of it is taken for a complaint.
+    /// Receives the progress that git prints, which is no error message.
     progress: Option<Progress>,
 }
 
@@ -101,10 +108,10 @@ enum Runner {
 
 /// The output of one run.
 #[derive(Debug)]
-pub(super) struct Said {
-    pub(super) ok: bool,
-    pub(super) out: Vec<u8>,
-    pub(super) err: String,
+pub(super) struct GitOutput {
+    pub(super) succeeded: bool,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: String,
 }
 
 impl Git {
@@ -120,7 +127,7 @@ impl Git {
     }
 
     fn new(runner: Runner, git_dir: &Path) -> Result<Git, Refusal> {
-        let program = programs::find("git").map_err(|why| Refusal::new(ErrorCode::NoGitProgram, why))?;
+        let program = programs::find_program("git").map_err(|why| Refusal::new(ErrorCode::NoGitProgram, why))?;
         let git_dir = git_dir.to_path_buf();
         let memory_bytes = match runner {
             Runner::Direct => Some(limits::GIT_MEMORY_BYTES),
@@ -155,22 +162,22 @@ impl Git {
         Git { patience, ..self.clone() }
     }
 
-    /// What may still be written to the disk of a folder, above the operator's reserve.
-    pub(super) fn spare(&self, folder: &Path) -> Spare {
+    /// The room that may still be written to the disk of a folder, above the operator's reserve.
+    pub(super) fn measure_spare(&self, folder: &Path) -> Spare {
         match &self.runner {
-            Runner::Direct => Spare::of(folder, None),
+            Runner::Direct => Spare::measure(folder, None),
             Runner::Sandboxed { processes, .. } => processes.spare(folder),
         }
     }
 
-    /// The same git, whose progress is reported there.
+    /// The same git, with its progress reported to this receiver.
     pub(super) fn reporting_to(&self, progress: Option<&Progress>) -> Git {
         Git { progress: progress.cloned(), ..self.clone() }
     }
 
     /// Runs git and returns its output, whether it succeeded or not.
-    pub(super) fn ask(&self, args: Args<'_>) -> Result<Said, Refusal> {
-        self.ask_with(args, &[])
+    pub(super) fn run_unchecked(&self, args: Args<'_>) -> Result<GitOutput, Refusal> {
+        self.run_unchecked_with(args, &[])
     }
 
     /// Runs git, which has to succeed.
@@ -179,19 +186,19 @@ impl Git {
     }
 
     pub(super) fn run_with(&self, args: Args<'_>, input: &[u8]) -> Result<Vec<u8>, Refusal> {
-        let said = self.ask_with(args, input)?;
-        if said.ok { Ok(said.out) } else { Err(self.failed(&verb(args), &said.err)) }
+        let output = self.run_unchecked_with(args, input)?;
+        if output.succeeded { Ok(output.stdout) } else { Err(self.failure(&subcommand(args), &output.stderr)) }
     }
 
     /// Runs git with a file as its standard input. git holds the file's lock as long as it runs, also after us.
-    pub(super) fn run_holding(&self, args: Args<'_>, held: &File) -> Result<Vec<u8>, Refusal> {
-        let stdin = held.try_clone().map_err(|error| self.unrunnable(&error))?;
-        let said = self.collect(&Words::Args(args), stdin.into(), None)?;
-        if said.ok { Ok(said.out) } else { Err(self.failed(&verb(args), &said.err)) }
+    pub(super) fn run_with_lock(&self, args: Args<'_>, held: &File) -> Result<Vec<u8>, Refusal> {
+        let stdin = held.try_clone().map_err(|error| self.run_refusal(&error))?;
+        let output = self.collect_output(&GitCommand::Args(args), stdin.into(), None)?;
+        if output.succeeded { Ok(output.stdout) } else { Err(self.failure(&subcommand(args), &output.stderr)) }
     }
 
     /// Runs git, which has to succeed and print one line: a name, a hash, a path.
-    pub(super) fn line(&self, args: Args<'_>) -> Result<String, Refusal> {
+    pub(super) fn run_for_line(&self, args: Args<'_>) -> Result<String, Refusal> {
         let text = String::from_utf8(self.run(args)?).map_err(|_| {
             Refusal::new(ErrorCode::NameNotUtf8, "git named something that is not UTF-8")
                 .with_hint("rename it in the repository")
@@ -201,106 +208,122 @@ impl Git {
 
     /// Runs several gits as one shell script, which has to succeed. Only for a view: starting a sandbox costs more than
     /// starting git.
-    pub(super) fn script(&self, script: &str) -> Result<Vec<u8>, Refusal> {
-        let said = self.collect(&Words::Script(script), nothing().map_err(|error| self.unrunnable(&error))?, None)?;
-        if said.ok { Ok(said.out) } else { Err(self.failed("script", &said.err)) }
+    pub(super) fn run_script(&self, script: &str) -> Result<Vec<u8>, Refusal> {
+        let output = self.collect_output(
+            &GitCommand::Script(script),
+            open_null().map_err(|error| self.run_refusal(&error))?,
+            None,
+        )?;
+        if output.succeeded { Ok(output.stdout) } else { Err(self.failure("script", &output.stderr)) }
     }
 
     /// Runs git with its output going to a file, up to `most` bytes. Says whether that was enough, and the memory.
     pub(super) fn run_into(&self, args: Args<'_>, file: &mut File, most: u64) -> Result<bool, Refusal> {
-        self.write_into(&Words::Args(args), file, most)
+        self.write_into(&GitCommand::Args(args), file, most)
     }
 
     /// The same for a script.
-    pub(super) fn script_into(&self, script: &str, file: &mut File, most: u64) -> Result<bool, Refusal> {
-        self.write_into(&Words::Script(script), file, most)
+    pub(super) fn run_script_into(&self, script: &str, file: &mut File, most: u64) -> Result<bool, Refusal> {
+        self.write_into(&GitCommand::Script(script), file, most)
     }
 
-    fn write_into(&self, words: &Words<'_>, file: &mut File, most: u64) -> Result<bool, Refusal> {
-        let unrunnable = |error: io::Error| self.unrunnable(&error);
+    fn write_into(&self, words: &GitCommand<'_>, file: &mut File, most: u64) -> Result<bool, Refusal> {
+        let unrunnable = |error: io::Error| self.run_refusal(&error);
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unrunnable(error.into()))?;
         let until = Instant::now() + self.patience;
-        let running = self.spawn(words, nothing().map_err(unrunnable)?, writes)?;
+        let running = self.spawn(words, open_null().map_err(unrunnable)?, writes)?;
         let copied = copy_until(File::from(reads), file, most, until);
         if !copied.as_ref().is_ok_and(|bytes| *bytes <= most) {
             running.kill();
         }
-        let (ok, err) = running.finish(self, &words.verb(), until)?;
-        match copied.map_err(|error| self.unwritten(&error))? {
+        let (succeeded, err) = running.finish(self, &words.subcommand(), until)?;
+        match copied.map_err(|error| self.write_refusal(&error))? {
             bytes if bytes > most => Ok(false),
-            _ if ok => Ok(true),
+            _ if succeeded => Ok(true),
             _ if is_out_of_memory(&err) => Ok(false),
-            _ => Err(self.failed(&words.verb(), &err)),
+            _ => Err(self.failure(&words.subcommand(), &err)),
         }
     }
 
     /// Starts a git that answers one request after the other, until its requests end.
-    pub(super) fn converse(&self, args: Args<'_>) -> Result<(Running, File, TimedRead, Instant), Refusal> {
-        let unrunnable = |error: rustix::io::Errno| self.unrunnable(&error.into());
+    pub(super) fn start_conversation(&self, args: Args<'_>) -> Result<(GitProcess, File, TimedRead, Instant), Refusal> {
+        let unrunnable = |error: rustix::io::Errno| self.run_refusal(&error.into());
         let (stdin, requests) = pipe_with(PipeFlags::CLOEXEC).map_err(unrunnable)?;
         let (answers, stdout) = pipe_with(PipeFlags::CLOEXEC).map_err(unrunnable)?;
         let until = Instant::now() + self.patience;
-        let running = self.spawn(&Words::Args(args), stdin, stdout)?;
+        let running = self.spawn(&GitCommand::Args(args), stdin, stdout)?;
         Ok((running, File::from(requests), TimedRead { from: File::from(answers), until }, until))
     }
 
     /// Runs two gits, the output of this one being the input of the other. Both have to succeed; the output is the
     /// other's.
-    pub(super) fn pipe(&self, script: &str, input: &[u8], into: &Git, args: Args<'_>) -> Result<Vec<u8>, Refusal> {
-        let unrunnable = |error: io::Error| self.unrunnable(&error);
+    pub(super) fn pipe_script_into(
+        &self,
+        script: &str,
+        input: &[u8],
+        into: &Git,
+        args: Args<'_>,
+    ) -> Result<Vec<u8>, Refusal> {
+        let unrunnable = |error: io::Error| self.run_refusal(&error);
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unrunnable(error.into()))?;
-        let (stdin, feeder) = feed(input).map_err(unrunnable)?;
+        let (stdin, feeder) = feed_stdin(input).map_err(unrunnable)?;
         let until = Instant::now() + self.patience;
-        let source = self.spawn(&Words::Script(script), stdin, writes)?;
-        let received = into.collect(&Words::Args(args), reads, Some(until));
+        let source = self.spawn(&GitCommand::Script(script), stdin, writes)?;
+        let received = into.collect_output(&GitCommand::Args(args), reads, Some(until));
         // A receiver that fails closes the pipe, which ends the sender.
         let (sent, sent_err) = source.finish(self, "pack-objects", until)?;
         drop(feeder.map(JoinHandle::join));
         let received = received?;
         if !sent && !sent_err.contains("Broken pipe") && !sent_err.trim().is_empty() {
-            return Err(self.failed("pack-objects", &sent_err));
+            return Err(self.failure("pack-objects", &sent_err));
         }
-        if !received.ok {
-            return Err(into.failed(&verb(args), &received.err));
+        if !received.succeeded {
+            return Err(into.failure(&subcommand(args), &received.stderr));
         }
         if !sent {
-            return Err(self.failed("pack-objects", "it ended before everything was sent"));
+            return Err(self.failure("pack-objects", "it ended before everything was sent"));
         }
-        Ok(received.out)
+        Ok(received.stdout)
     }
 
-    fn ask_with(&self, args: Args<'_>, input: &[u8]) -> Result<Said, Refusal> {
-        let (stdin, feeder) = feed(input).map_err(|error| self.unrunnable(&error))?;
-        let said = self.collect(&Words::Args(args), stdin, None);
+    fn run_unchecked_with(&self, args: Args<'_>, input: &[u8]) -> Result<GitOutput, Refusal> {
+        let (stdin, feeder) = feed_stdin(input).map_err(|error| self.run_refusal(&error))?;
+        let output = self.collect_output(&GitCommand::Args(args), stdin, None);
         // A git that stops reading has failed, and says so by itself.
         drop(feeder.map(JoinHandle::join));
-        said
+        output
     }
 
-    fn collect(&self, words: &Words<'_>, stdin: OwnedFd, until: Option<Instant>) -> Result<Said, Refusal> {
-        let unrunnable = |error: io::Error| self.unrunnable(&error);
+    fn collect_output(
+        &self,
+        words: &GitCommand<'_>,
+        stdin: OwnedFd,
+        until: Option<Instant>,
+    ) -> Result<GitOutput, Refusal> {
+        let unrunnable = |error: io::Error| self.run_refusal(&error);
         let (reads, writes) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| unrunnable(error.into()))?;
         let until = until.unwrap_or_else(|| Instant::now() + self.patience);
         let running = self.spawn(words, stdin, writes)?;
-        let out = bounded(File::from(reads), until).map_err(unrunnable)?;
-        if out.is_none() {
+        let stdout = read_bounded(File::from(reads), until).map_err(unrunnable)?;
+        if stdout.is_none() {
             running.kill();
         }
-        let (ok, err) = running.finish(self, &words.verb(), until)?;
-        let out = out.ok_or_else(|| {
+        let (succeeded, err) = running.finish(self, &words.subcommand(), until)?;
+        let stdout = stdout.ok_or_else(|| {
             Refusal::new(
                 ErrorCode::TooBig,
-                format!("git {} printed more than {} bytes", words.verb(), limits::GIT_OUTPUT_BYTES),
+                format!("git {} printed more than {} bytes", words.subcommand(), limits::GIT_OUTPUT_BYTES),
             )
         })?;
-        Ok(Said { ok, out, err })
+        Ok(GitOutput { succeeded, stdout, stderr: err })
     }
 
-    fn spawn(&self, words: &Words<'_>, stdin: OwnedFd, stdout: OwnedFd) -> Result<Running, Refusal> {
+    fn spawn(&self, words: &GitCommand<'_>, stdin: OwnedFd, stdout: OwnedFd) -> Result<GitProcess, Refusal> {
         match &self.runner {
-            Runner::Direct => self.spawn_here(words, stdin, stdout).map_err(|error| self.unrunnable(&error)),
+            Runner::Direct => self.spawn_directly(words, stdin, stdout).map_err(|error| self.run_refusal(&error)),
             Runner::Sandboxed { processes, read, write } => {
-                let (errors, stderr) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| self.unrunnable(&error.into()))?;
+                let (errors, stderr) =
+                    pipe_with(PipeFlags::CLOEXEC).map_err(|error| self.run_refusal(&error.into()))?;
                 let streams = [stdin, stdout, stderr];
                 let launch = Launch {
                     environment: self.environment()?,
@@ -308,28 +331,28 @@ impl Git {
                     extra_write: write.clone(),
                     streams: Some(Arc::new(streams)),
                     cwd: self.work_tree.clone().unwrap_or_else(|| self.git_dir.clone()),
-                    ..Launch::new(self.bounded(&words.script(&self.program)), &self.git_dir, "git")
+                    ..Launch::new(self.with_memory_bound(&words.shell_script(&self.program)), &self.git_dir, "git")
                 };
                 let process = processes.start_blocking(launch)?;
                 let watched = process.clone();
-                let stall = Stall::watch(process.supervisor(), limits::GIT_STALL, move || watched.end(true)).0;
-                let errors = drain(File::from(errors), self.progress.clone());
-                Ok(Running { kind: Kind::Sandboxed(process, stall), errors })
+                let stall = StallWatch::start(process.supervisor(), limits::GIT_STALL, move || watched.stop(true)).0;
+                let errors = collect_messages(File::from(errors), self.progress.clone());
+                Ok(GitProcess { kind: ProcessKind::Sandboxed(process, stall), errors })
             }
         }
     }
 
-    fn spawn_here(&self, words: &Words<'_>, stdin: OwnedFd, stdout: OwnedFd) -> io::Result<Running> {
+    fn spawn_directly(&self, words: &GitCommand<'_>, stdin: OwnedFd, stdout: OwnedFd) -> io::Result<GitProcess> {
         // Only a shell can bound a process before it runs.
         let mut command = Command::new("/bin/sh");
         command.arg("-c");
         match words {
             // Arguments need not be UTF-8.
-            Words::Args(args) => {
-                command.arg(self.bounded("exec \"$0\" \"$@\"")).arg(&self.program);
+            GitCommand::Args(args) => {
+                command.arg(self.with_memory_bound("exec \"$0\" \"$@\"")).arg(&self.program);
                 command.args(args.iter().map(|arg| arg.as_ref()));
             }
-            Words::Script(_) => drop(command.arg(self.bounded(&words.script(&self.program)))),
+            GitCommand::Script(_) => drop(command.arg(self.with_memory_bound(&words.shell_script(&self.program)))),
         }
         let here = self.work_tree.as_deref().unwrap_or(Path::new("/"));
         command.env_clear().current_dir(here).stdin(stdin).stdout(stdout).stderr(Stdio::piped());
@@ -337,12 +360,12 @@ impl Git {
         command.process_group(0);
         command.envs(self.environment().map_err(|refusal| io::Error::other(refusal.message))?);
         let mut child = command.spawn()?;
-        let errors = drain(child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?, self.progress.clone());
-        Ok(Running { kind: Kind::Direct(child), errors })
+        let errors = collect_messages(child.stderr.take().ok_or(io::ErrorKind::BrokenPipe)?, self.progress.clone());
+        Ok(GitProcess { kind: ProcessKind::Direct(child), errors })
     }
 
     /// A script for a shell, with the bound on memory.
-    fn bounded(&self, script: &str) -> String {
+    fn with_memory_bound(&self, script: &str) -> String {
         let bound = self.memory_bytes.map(|bytes| format!("ulimit -d {} || exit\n", bytes >> 10));
         format!("{}{script}", bound.unwrap_or_default())
     }
@@ -357,7 +380,7 @@ impl Git {
         ];
         for (name, path) in paths {
             if let Some(path) = path {
-                variables.push((name.to_owned(), text(path)?.to_owned()));
+                variables.push((name.to_owned(), utf8_path(path)?.to_owned()));
             }
         }
         variables.push(("PATH".to_owned(), programs::safe_path_text()));
@@ -369,8 +392,8 @@ impl Git {
         Ok(variables)
     }
 
-    /// A refusal in git's own words, with what to do about the known causes.
-    pub(super) fn failed(&self, verb: &str, err: &str) -> Refusal {
+    /// A refusal with git's own message, and a hint for the known causes.
+    pub(super) fn failure(&self, verb: &str, err: &str) -> Refusal {
         let words = err.trim();
         let place = self.work_tree.as_ref().unwrap_or(&self.git_dir).display();
         let (code, hint) = if words.contains(".lock': File exists") {
@@ -392,28 +415,28 @@ impl Git {
         Refusal::new(code, format!("git {verb} for {place} failed: {words}")).with_hint(hint)
     }
 
-    /// The refusal of an answer that broke off.
-    pub(super) fn unreadable(&self, error: &io::Error) -> Refusal {
+    /// The refusal of a truncated answer.
+    pub(super) fn read_refusal(&self, error: &io::Error) -> Refusal {
         if error.kind() == io::ErrorKind::TimedOut {
-            return self.stuck("cat-file");
+            return self.stuck_refusal("cat-file");
         }
-        self.failed("cat-file", &format!("its answer broke off: {error}"))
+        self.failure("cat-file", &format!("its answer broke off: {error}"))
     }
 
     /// The refusal where git's output could not be written.
-    fn unwritten(&self, error: &io::Error) -> Refusal {
+    fn write_refusal(&self, error: &io::Error) -> Refusal {
         let message = format!("the output of git on {} could not be written: {error}", self.git_dir.display());
         let usual = "make room in the home, and see that it can be written; nothing was removed";
         Refusal::new(ErrorCode::Io, message).with_hint(transient::hint(error, usual))
     }
 
-    fn stuck(&self, verb: &str) -> Refusal {
+    fn stuck_refusal(&self, verb: &str) -> Refusal {
         let folder = self.work_tree.as_ref().unwrap_or(&self.git_dir).display();
         let message = format!("git {verb} on {folder} waited for something that did not come, and was ended");
         Refusal::new(ErrorCode::GitStuck, message).fill("path", folder)
     }
 
-    fn unrunnable(&self, error: &io::Error) -> Refusal {
+    fn run_refusal(&self, error: &io::Error) -> Refusal {
         let message = format!("git could not be run on {}: {error}", self.git_dir.display());
         let usual = "see that the folder is there and that git can be executed";
         Refusal::new(ErrorCode::GitFailed, message).with_hint(transient::hint(error, usual))
@@ -424,106 +447,38 @@ fn is_out_of_memory(words: &str) -> bool {
     words.contains("out of memory") || words.contains("Cannot allocate memory")
 }
 
-/// What is run: one git, or a script of several.
-enum Words<'a> {
+/// The command to run: one git, or a script of several.
+enum GitCommand<'a> {
     Args(Args<'a>),
     Script(&'a str),
 }
 
-impl Words<'_> {
-    fn verb(&self) -> String {
+impl GitCommand<'_> {
+    fn subcommand(&self) -> String {
         match self {
-            Words::Args(args) => verb(args),
-            Words::Script(_) => "script".to_owned(),
+            GitCommand::Args(args) => subcommand(args),
+            GitCommand::Script(_) => "script".to_owned(),
         }
     }
 
     /// For a shell. Inside of a script `git` is the program that was found.
-    fn script(&self, program: &Path) -> String {
-        let program = quoted(program.as_os_str());
+    fn shell_script(&self, program: &Path) -> String {
+        let program = quote_word(program.as_os_str());
         match self {
-            Words::Args(args) => {
-                let args: Vec<String> = args.iter().map(|arg| quoted(arg.as_ref())).collect();
+            GitCommand::Args(args) => {
+                let args: Vec<String> = args.iter().map(|arg| quote_word(arg.as_ref())).collect();
                 format!("exec {program} {}", args.join(" "))
             }
-            Words::Script(script) => format!("git() {{ {program} \"$@\"; }}\nset -e\n{script}"),
+            GitCommand::Script(script) => format!("git() {{ {program} \"$@\"; }}\nset -e\n{script}"),
         }
     }
 }
 
-/// A git that runs.
-pub(super) struct Running {
-    kind: Kind,
-    errors: JoinHandle<String>,
-}
-
-enum Kind {
-    Direct(Child),
-    Sandboxed(Process, Stall),
-}
-
-impl Running {
-    pub(super) fn kill(&self) {
-        match &self.kind {
-            Kind::Direct(child) => kill_group(child),
-            Kind::Sandboxed(process, _) => process.end(true),
-        }
-    }
-
-    /// Whether it succeeded, and its complaints. One that takes too long is ended.
-    pub(super) fn finish(self, git: &Git, verb: &str, until: Instant) -> Result<(bool, String), Refusal> {
-        let ended = match self.kind {
-            Kind::Direct(mut child) => {
-                let ended = ends(&child, until).and_then(|in_time| {
-                    if !in_time {
-                        kill_group(&child);
-                    }
-                    Ok((child.wait()?, in_time))
-                });
-                let (status, in_time) = ended.map_err(|error| git.unrunnable(&error))?;
-                in_time.then_some(ExitStatus::success(&status))
-            }
-            Kind::Sandboxed(process, stall) => {
-                let ended = process.wait_until(until);
-                if ended.is_none() {
-                    process.end(true);
-                }
-                ended.filter(|_| !stall.was_seen()).map(|ended| ended.exit_code == Some(0))
-            }
-        };
-        let errors = self.errors.join().unwrap_or_default();
-        ended.map(|ok| (ok, errors)).ok_or_else(|| git.stuck(verb))
-    }
-}
-
-/// A setting of the user's own configuration, which only the user writes. With `--type=path` a `~` is expanded.
-pub(super) fn user_setting(key: &str, form: &[&str]) -> Option<String> {
-    settings_of_user(key, form)?.pop()
-}
-
-/// All values of such a setting.
-pub(super) fn user_settings(key: &str) -> Vec<String> {
-    settings_of_user(key, &[]).unwrap_or_default()
-}
-
-fn settings_of_user(key: &str, form: &[&str]) -> Option<Vec<String>> {
-    let mut command = Command::new(programs::find("git").ok()?);
-    command.env_clear().current_dir("/").stdin(Stdio::null()).stderr(Stdio::null());
-    for name in ["HOME", "XDG_CONFIG_HOME"] {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
-    let output = command.args(["config", "--global", "-z"]).args(form).args(["--get-all", key]).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    Some(text.split('\0').filter(|value| !value.is_empty()).map(str::to_owned).collect())
-}
-
-fn verb(args: Args<'_>) -> String {
+fn subcommand(args: Args<'_>) -> String {
     args.iter().take(2).map(|arg| arg.as_ref().to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn text(path: &Path) -> Result<&str, Refusal> {
+pub(super) fn utf8_path(path: &Path) -> Result<&str, Refusal> {
     path.to_str().ok_or_else(|| {
         let message = format!("{} is not UTF-8", path.display());
         Refusal::new(ErrorCode::NameNotUtf8, message)
@@ -531,127 +486,8 @@ pub(super) fn text(path: &Path) -> Result<&str, Refusal> {
 }
 
 /// One word for a shell, whatever is in it.
-fn quoted(word: &OsStr) -> String {
+fn quote_word(word: &OsStr) -> String {
     format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
-}
-
-fn nothing() -> io::Result<OwnedFd> {
-    Ok(File::open("/dev/null")?.into())
-}
-
-/// A standard input with these bytes, and the thread that writes them: git may want to be read before it reads on.
-fn feed(input: &[u8]) -> io::Result<(OwnedFd, Option<JoinHandle<()>>)> {
-    if input.is_empty() {
-        return Ok((nothing()?, None));
-    }
-    let (reads, writes) = pipe_with(PipeFlags::CLOEXEC)?;
-    let bytes = input.to_vec();
-    let thread = thread::Builder::new().name("git input".to_owned()).spawn(move || {
-        let _reader_gone = File::from(writes).write_all(&bytes);
-    })?;
-    Ok((reads, Some(thread)))
-}
-
-/// The whole output, or none when that is more than is held or takes too long.
-fn bounded(mut from: File, until: Instant) -> io::Result<Option<Vec<u8>>> {
-    let mut out = Vec::new();
-    let mut buffer = vec![0; limits::TAKEN_BYTES];
-    while out.len() as u64 <= limits::GIT_OUTPUT_BYTES {
-        if !comes(&from, until)? {
-            return Ok(Some(out));
-        }
-        match from.read(&mut buffer)? {
-            0 => return Ok(Some(out)),
-            count => out.extend_from_slice(&buffer[..count]),
-        }
-    }
-    Ok(None)
-}
-
-/// Ends a child that was not waited for yet, so that its number is still its own, and the gits that its script started.
-fn kill_group(child: &Child) {
-    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        let _gone = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
-    }
-}
-
-/// Copies to the end, or until there is more than `most` or it takes too long. Says how many bytes came.
-fn copy_until(mut from: File, into: &mut File, most: u64, until: Instant) -> io::Result<u64> {
-    let mut buffer = vec![0; limits::TAKEN_BYTES];
-    let mut copied = 0;
-    while copied <= most && comes(&from, until)? {
-        let count = from.read(&mut buffer)?;
-        if count == 0 {
-            break;
-        }
-        into.write_all(&buffer[..count])?;
-        copied += count as u64;
-    }
-    Ok(copied)
-}
-
-/// Reads what comes until a time.
-pub(super) struct TimedRead {
-    from: File,
-    until: Instant,
-}
-
-impl Read for TimedRead {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if comes(&self.from, self.until)? { self.from.read(buffer) } else { Err(io::ErrorKind::TimedOut.into()) }
-    }
-}
-
-/// Whether the child ends in time. Asked of the process itself: its number may be another's by then.
-fn ends(child: &Child, until: Instant) -> io::Result<bool> {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
-    comes(rustix::process::pidfd_open(pid, PidfdFlags::empty())?, until)
-}
-
-/// Whether there is something to be read in time, the end included.
-fn comes(from: impl AsFd, until: Instant) -> io::Result<bool> {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
-        let mut polled = [PollFd::new(&from, PollFlags::IN)];
-        match rustix::event::poll(&mut polled, Some(&timeout)) {
-            Ok(count) => return Ok(count > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
-/// Reads to the end, so that the child never blocks on a full pipe, and keeps the beginning of what is not progress.
-/// git ends a line of progress with a carriage return, which is followed by the next.
-fn drain(mut from: impl Read + Send + 'static, progress: Option<Progress>) -> JoinHandle<String> {
-    const MOST: usize = limits::GIT_WORDS_BYTES as usize;
-    thread::spawn(move || {
-        let mut kept = String::new();
-        let mut line = Vec::new();
-        let mut keep = |line: &mut Vec<u8>| {
-            let text = String::from_utf8_lossy(line);
-            let is_progress = progress.as_ref().is_some_and(|progress| progress.read(&text));
-            if !is_progress && kept.len() + text.len() <= MOST {
-                kept.push_str(&text);
-            }
-            line.clear();
-        };
-        let mut buffer = [0; MOST];
-        // An error here shortens a message, nothing else.
-        while let Ok(count) = from.read(&mut buffer)
-            && count > 0
-        {
-            for byte in &buffer[..count] {
-                line.push(*byte);
-                if matches!(byte, b'\r' | b'\n') || line.len() == MOST {
-                    keep(&mut line);
-                }
-            }
-        }
-        keep(&mut line);
-        kept
-    })
 }
 
 #[cfg(test)]

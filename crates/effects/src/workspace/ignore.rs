@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::mirror::Mirror;
-use super::tree_size::check_tree;
+use super::tree_size::measure_bounded;
 use crate::limits;
 
 const NAME: &[u8] = b".gitignore";
@@ -14,11 +14,11 @@ const NAME: &[u8] = b".gitignore";
 /// The patterns of all ignore files of these commits, for a file that is read from the top of the tree. Those of deeper
 /// folders come later, because they win. Ignore files beyond the limit, and those of a tree that is too large, are left
 /// out: then more counts as work.
-pub(super) fn patterns(mirror: &Mirror, commits: &BTreeSet<String>) -> Result<Vec<u8>, Refusal> {
-    let git = mirror.git()?;
+pub(super) fn collect_patterns(mirror: &Mirror, commits: &BTreeSet<String>) -> Result<Vec<u8>, Refusal> {
+    let git = mirror.open_git()?;
     let mut files = BTreeSet::new();
     for commit in commits {
-        if check_tree(&git, commit).is_err_and(|refusal| refusal.code == ErrorCode::TreeTooLarge) {
+        if measure_bounded(&git, commit).is_err_and(|refusal| refusal.code == ErrorCode::TreeTooLarge) {
             continue;
         }
         let listed = git.run(&[&"ls-tree", &"-r", &"-z", &commit])?;
@@ -77,7 +77,7 @@ fn split_object(printed: &[u8]) -> (&[u8], &[u8]) {
 fn translate(folder: &[u8], content: &[u8], patterns: &mut Vec<u8>) {
     let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
     for line in content.split(|byte| *byte == b'\n') {
-        let line = trimmed(line.strip_suffix(b"\r").unwrap_or(line));
+        let line = trim_pattern(line.strip_suffix(b"\r").unwrap_or(line));
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
@@ -88,7 +88,7 @@ fn translate(folder: &[u8], content: &[u8], patterns: &mut Vec<u8>) {
             patterns.extend_from_slice(pattern);
         } else {
             patterns.push(b'/');
-            patterns.extend(folder.iter().flat_map(|byte| literal(*byte)));
+            patterns.extend(folder.iter().flat_map(|byte| escape_byte(*byte)));
             if !inner.contains(&b'/') {
                 // It holds for every folder below.
                 patterns.extend_from_slice(b"**/");
@@ -100,7 +100,7 @@ fn translate(folder: &[u8], content: &[u8], patterns: &mut Vec<u8>) {
 }
 
 /// Without the blanks at its end, but for one that is escaped.
-fn trimmed(line: &[u8]) -> &[u8] {
+fn trim_pattern(line: &[u8]) -> &[u8] {
     let blanks = line.iter().rev().take_while(|byte| **byte == b' ').count();
     let (text, blanks) = line.split_at(line.len() - blanks);
     let escapes = text.iter().rev().take_while(|byte| **byte == b'\\').count();
@@ -108,7 +108,7 @@ fn trimmed(line: &[u8]) -> &[u8] {
 }
 
 /// A byte of a name in a pattern, where it stands for itself.
-fn literal(byte: u8) -> impl Iterator<Item = u8> {
+fn escape_byte(byte: u8) -> impl Iterator<Item = u8> {
     let escape = matches!(byte, b'\\' | b'*' | b'?' | b'[').then_some(b'\\');
     escape.into_iter().chain([byte])
 }

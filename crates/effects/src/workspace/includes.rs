@@ -14,7 +14,7 @@ use super::programs::{SettingProgram, programs_in};
 use super::protect::is_protected;
 use super::repository::{Repository, Settings, read};
 use super::{Repositories, Workspace};
-use crate::git_dir::shadow;
+use crate::git_dir::shadow_warning;
 use crate::limits;
 
 /// Places in a folder that an agent works in directly from which the user's git takes programs to run.
@@ -43,8 +43,8 @@ impl WritableSettings {
             .programs
             .iter()
             .map(|program| warning(format!("runs {} ({} names it)", program.path.display(), program.setting)));
-        let shadows = self.shadowing.iter().map(|folder| shadow(folder));
-        let nested = self.nested.iter().map(|folder| nested(folder));
+        let shadows = self.shadowing.iter().map(|folder| shadow_warning(folder));
+        let nested = self.nested.iter().map(|folder| nested_git_warning(folder));
         hooks.chain(files).chain(programs).chain(shadows).chain(nested).collect()
     }
 }
@@ -58,9 +58,9 @@ impl Repositories {
         };
         let repository = git.repository();
         let hooks = vec![repository.common_dir.join("hooks")];
-        let mut found = Found { toplevel: repository.toplevel.clone(), hooks, ..Found::default() };
-        for file in users_files().into_iter().chain(files_of(&repository)) {
-            found.add(file, 0, false);
+        let mut found = SettingSources { toplevel: repository.toplevel.clone(), hooks, ..SettingSources::default() };
+        for file in user_settings_files().into_iter().chain(files_of(&repository)) {
+            found.add_file(file, 0, false);
         }
         // Commands can write the records of a linked worktree too, although they lie elsewhere.
         let linked = git.records.is_some().then_some(&git.common_dir);
@@ -71,12 +71,13 @@ impl Repositories {
         };
         let in_reach = |path: &PathBuf| entries_on_the_way(path).iter().any(is_writable);
         let hooks = found.hooks.into_iter().rev().map(|hooks| repository.toplevel.join(hooks)).find(in_reach);
-        let files: BTreeSet<PathBuf> = found.files.into_iter().filter(in_reach).map(|file| plain(&file)).collect();
+        let files: BTreeSet<PathBuf> =
+            found.files.into_iter().filter(in_reach).map(|file| readable_path(&file)).collect();
         let programs = found.programs.into_iter().filter(|program| in_reach(&program.path));
         let programs: BTreeSet<SettingProgram> =
-            programs.map(|program| SettingProgram { path: plain(&program.path), ..program }).collect();
+            programs.map(|program| SettingProgram { path: readable_path(&program.path), ..program }).collect();
         WritableSettings {
-            hooks: hooks.map(|hooks| plain(&hooks)),
+            hooks: hooks.map(|hooks| readable_path(&hooks)),
             files: files.into_iter().collect(),
             programs: programs.into_iter().collect(),
             shadowing: None,
@@ -87,7 +88,7 @@ impl Repositories {
 
 /// The sentence about a `.git` in a folder that another repository tracks.
 #[must_use]
-pub fn nested(folder: &Path) -> String {
+pub fn nested_git_warning(folder: &Path) -> String {
     format!(
         "{0} has a .git of its own, although the repository around it tracks files there: your git follows its settings in \
          {0}, and the agent may have written them; look at it, and remove it unless you made it",
@@ -97,7 +98,7 @@ pub fn nested(folder: &Path) -> String {
 
 /// The files that git reads settings from, and the folders of hooks that they set.
 #[derive(Debug, Default)]
-struct Found {
+struct SettingSources {
     toplevel: PathBuf,
     files: Vec<PathBuf>,
     programs: Vec<SettingProgram>,
@@ -105,18 +106,18 @@ struct Found {
     hooks: Vec<PathBuf>,
 }
 
-impl Found {
+impl SettingSources {
     /// Adds a file and those that it includes. Conditions of includes may hold or not: an agent can make most of them
     /// true, by the name of a branch or the address of a remote.
     ///
     /// A file that an agent wrote can include so many others that the rest is left out. That file is named in any case.
-    fn add(&mut self, file: PathBuf, depth: usize, is_conditional: bool) {
+    fn add_file(&mut self, file: PathBuf, depth: usize, is_conditional: bool) {
         if depth > limits::INCLUDE_DEPTH || self.files.len() >= limits::INCLUDES || self.files.contains(&file) {
             return;
         }
         self.files.push(file.clone());
         let folder = file.parent().unwrap_or(Path::new("/"));
-        for (key, value) in settings_in(&file).all() {
+        for (key, value) in settings_in(&file).iter() {
             self.programs.extend(programs_in(key, value, &self.toplevel));
             let is_include_if = key.starts_with("includeif.") && key.ends_with(".path");
             if key == "core.hookspath" {
@@ -127,7 +128,7 @@ impl Found {
             } else if (key == "include.path" || is_include_if)
                 && let Some(path) = expanded(value)
             {
-                self.add(folder.join(path), depth + 1, is_conditional || is_include_if);
+                self.add_file(folder.join(path), depth + 1, is_conditional || is_include_if);
             }
         }
     }
@@ -147,10 +148,10 @@ fn settings_in(file: &Path) -> Settings {
 }
 
 /// The files of the user's own settings, in the order in which git reads them.
-fn users_files() -> Vec<PathBuf> {
+fn user_settings_files() -> Vec<PathBuf> {
     let config = std::env::var_os("XDG_CONFIG_HOME").filter(|config| !config.is_empty()).map(PathBuf::from);
-    let config = config.or_else(|| Some(home()?.join(".config")));
-    let files = [config.map(|config| config.join("git/config")), home().map(|home| home.join(".gitconfig"))];
+    let config = config.or_else(|| Some(user_home()?.join(".config")));
+    let files = [config.map(|config| config.join("git/config")), user_home().map(|home| home.join(".gitconfig"))];
     files.into_iter().flatten().collect()
 }
 
@@ -159,22 +160,22 @@ fn files_of(repository: &Repository) -> [PathBuf; 2] {
 }
 
 /// The user's home, as git finds it.
-fn home() -> Option<PathBuf> {
+fn user_home() -> Option<PathBuf> {
     std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from)
 }
 
 /// A path as git reads it in settings. None for one that begins with another user's home or with git's own folder.
 pub(super) fn expanded(value: &str) -> Option<PathBuf> {
     match value.strip_prefix('~') {
-        Some("") => home(),
-        Some(rest) => Some(home()?.join(rest.strip_prefix('/')?)),
+        Some("") => user_home(),
+        Some(rest) => Some(user_home()?.join(rest.strip_prefix('/')?)),
         None if value.is_empty() || value.starts_with("%(prefix)/") => None,
         None => Some(PathBuf::from(value)),
     }
 }
 
 /// A path as a person reads it: by the real name of its folder, where there is one.
-fn plain(path: &Path) -> PathBuf {
+fn readable_path(path: &Path) -> PathBuf {
     let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
     folder.zip(path.file_name()).map_or_else(|| path.to_path_buf(), |(folder, name)| folder.join(name))
 }
@@ -184,7 +185,7 @@ fn plain(path: &Path) -> PathBuf {
 fn entries_on_the_way(path: &Path) -> Vec<PathBuf> {
     let (mut entries, mut links) = (Vec::new(), 0);
     let mut at = PathBuf::from("/");
-    let mut rest: VecDeque<OsString> = parts(path).collect();
+    let mut rest: VecDeque<OsString> = path_parts(path).collect();
     while let Some(part) = rest.pop_front() {
         if part == ".." {
             at.pop();
@@ -196,7 +197,7 @@ fn entries_on_the_way(path: &Path) -> Vec<PathBuf> {
         match fs::read_link(&entry) {
             Ok(target) if links < limits::LINKS_FOLLOWED => {
                 links += 1;
-                parts(&target).rev().for_each(|part| rest.push_front(part));
+                path_parts(&target).rev().for_each(|part| rest.push_front(part));
             }
             Ok(_) | Err(_) => at = entry,
         }
@@ -204,6 +205,6 @@ fn entries_on_the_way(path: &Path) -> Vec<PathBuf> {
     entries
 }
 
-fn parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
+fn path_parts(path: &Path) -> impl DoubleEndedIterator<Item = OsString> {
     path.components().filter(|part| *part != Component::CurDir).map(|part| part.as_os_str().to_owned())
 }

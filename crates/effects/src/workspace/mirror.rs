@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
-use super::durable;
 use super::git::Git;
 use super::repository::{Repository, Settings};
 use super::transfers::{Phase, Progress};
 use super::view::View;
+use crate::durable_file;
 use crate::transient;
 
 /// Where in a home the mirrors are.
@@ -48,7 +48,7 @@ pub(super) struct Mirror {
     dir: PathBuf,
 }
 
-/// Whose repository objects are taken from.
+/// The owner of the repository that objects are taken from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Owner<'a> {
     /// Which may take a while.
@@ -56,7 +56,7 @@ pub(super) enum Owner<'a> {
     Agent,
 }
 
-/// What is known of the repository that a mirror is of.
+/// The repository that a mirror is of.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Origin {
     repository: PathBuf,
@@ -68,12 +68,12 @@ const ORIGIN: &str = "abide.json";
 
 impl Mirror {
     /// The mirror of the repository with these records, made or not.
-    pub(super) fn of(home: &Path, common_dir: &Path) -> Mirror {
+    pub(super) fn of_repository(home: &Path, common_dir: &Path) -> Mirror {
         let digest = blake3::hash(common_dir.as_os_str().as_encoded_bytes()).to_hex();
-        Mirror::named(home, &digest[..32])
+        Mirror::by_id(home, &digest[..32])
     }
 
-    pub(super) fn named(home: &Path, id: &str) -> Mirror {
+    pub(super) fn by_id(home: &Path, id: &str) -> Mirror {
         Mirror { id: id.to_owned(), dir: home.join(MIRRORS).join(id) }
     }
 
@@ -89,7 +89,7 @@ impl Mirror {
         self.dir.join("HEAD").is_file()
     }
 
-    pub(super) fn git(&self) -> Result<Git, Refusal> {
+    pub(super) fn open_git(&self) -> Result<Git, Refusal> {
         Git::trusted(&self.dir)
     }
 
@@ -108,17 +108,17 @@ impl Mirror {
     }
 
     /// Records which object stores the repository takes objects from, on a person's word.
-    pub(super) fn record(&self, repository: &Path, alternates: Vec<PathBuf>) -> Result<(), Refusal> {
+    pub(super) fn record_origin(&self, repository: &Path, alternates: Vec<PathBuf>) -> Result<(), Refusal> {
         let origin = Origin { repository: repository.to_path_buf(), alternates };
-        let text = serde_json::to_vec_pretty(&origin).map_err(|error| self.failed(&error.into()))?;
-        durable::replace(&self.dir, ORIGIN, &text).map_err(|error| self.failed(&error))
+        let text = serde_json::to_vec_pretty(&origin).map_err(|error| self.failure(&error.into()))?;
+        durable_file::replace_file(&self.dir, ORIGIN, &text).map_err(|error| self.failure(&error))
     }
 
-    /// Makes the mirror unless it is there.
+    /// Creates the mirror unless it exists.
     pub(super) fn prepare(&self, repository: &Repository, settings: &Settings) -> Result<(), Refusal> {
         let format = settings.object_format();
         if self.exists() {
-            let own = self.git()?.line(&[&"rev-parse", &"--show-object-format"])?;
+            let own = self.open_git()?.run_for_line(&[&"rev-parse", &"--show-object-format"])?;
             if own == format {
                 return Ok(());
             }
@@ -126,13 +126,13 @@ impl Mirror {
                 format!("{} has objects of {format} by now, its mirror of {own}", repository.toplevel.display());
             return Err(Refusal::new(ErrorCode::MirrorDiffers, message).fill("mirror", self.dir.display()));
         }
-        abide_private::private_folder(&self.dir).map_err(|error| self.failed(&error))?;
-        let git = self.git()?;
+        abide_private::private_folder(&self.dir).map_err(|error| self.failure(&error))?;
+        let git = self.open_git()?;
         let format = format!("--object-format={format}");
         git.run(&[&"init", &"-q", &"--bare", &"--template=", &"--initial-branch=main", &format])?;
         git.run(&[&"config", &"gc.auto", &"0"])?;
         if !self.dir.join(ORIGIN).exists() {
-            self.record(&repository.common_dir, Vec::new())?;
+            self.record_origin(&repository.common_dir, Vec::new())?;
         }
         Ok(())
     }
@@ -143,11 +143,12 @@ impl Mirror {
         if !theirs.join("objects").is_dir() || ours.symlink_metadata().is_ok() {
             return Ok(());
         }
-        std::os::unix::fs::symlink(theirs, ours).map_err(|error| self.failed(&error))
+        std::os::unix::fs::symlink(theirs, ours).map_err(|error| self.failure(&error))
     }
 
-    /// Takes over the history of `wanted`, from a repository that others may write. What is there already is not sent.
-    pub(super) fn take(
+    /// Receives the history of `wanted` from a repository that others may write. Objects that are present already are
+    /// not sent.
+    pub(super) fn take_objects(
         &self,
         view: &View,
         source: &Git,
@@ -159,16 +160,17 @@ impl Mirror {
             Owner::Agent => None,
         };
         let git = match owner {
-            Owner::User(_) => self.git()?.with_more_memory(),
-            Owner::Agent => self.git()?,
+            Owner::User(_) => self.open_git()?.with_more_memory(),
+            Owner::Agent => self.open_git()?,
         };
         let lines: String = wanted.iter().map(|id| format!("{id}\n")).collect();
-        if self.check_history(&git, &lines).is_ok() {
+        if self.verify_history(&git, &lines).is_ok() {
             return Ok(());
         }
         let known = git.run(&[&"for-each-ref", &"--format=%(objectname)", &"refs/abide"])?;
-        let file =
-            |name: &str, text: &[u8]| durable::write(&view.place(name), text).map_err(|error| self.failed(&error));
+        let file = |name: &str, text: &[u8]| {
+            durable_file::write_private(&view.path_of(name), text).map_err(|error| self.failure(&error))
+        };
         file("wanted", lines.as_bytes())?;
         file("known", &known)?;
         if matches!(owner, Owner::User(_)) {
@@ -181,36 +183,36 @@ impl Mirror {
                {types} <\"$GIT_DIR/known\" | sed -n 's/^commit /^/p; s/^tag /^/p'; }} |\n\
              git pack-objects --revs --stdout --thin --delta-base-offset -q"
         );
-        let most = format!("--max-input-size={}", source.spare(&self.dir).bytes.max(1));
+        let most = format!("--max-input-size={}", source.measure_spare(&self.dir).bytes.max(1));
         let mut args: Vec<&dyn AsRef<std::ffi::OsStr>> =
             vec![&"index-pack", &"--stdin", &"--fix-thin", &HARMLESS, &most];
         if progress.is_some() {
             args.push(&"-v");
         }
-        let received = source.pipe(&script, &[], &git.reporting_to(progress), &args);
+        let received = source.pipe_script_into(&script, &[], &git.reporting_to(progress), &args);
         received.map_err(|refusal| {
             // The receiver's words: what was sent is not a history.
             let is_damaged = refusal.code == ErrorCode::GitFailed && refusal.message.starts_with("git index-pack");
-            if is_damaged { damaged(&refusal) } else { refusal }
+            if is_damaged { damaged_refusal(&refusal) } else { refusal }
         })?;
         if let Some(progress) = progress {
-            progress.begin(Phase::Checking);
+            progress.begin_phase(Phase::Checking);
         }
-        self.check_history(&git, &lines)
+        self.verify_history(&git, &lines)
     }
 
     /// Whether everything that the commits lead to is here. An object whose content does not match its name in the source
     /// has another name here, so that it is missing under its own.
-    fn check_history(&self, git: &Git, wanted: &str) -> Result<(), Refusal> {
+    fn verify_history(&self, git: &Git, wanted: &str) -> Result<(), Refusal> {
         let args: [&dyn AsRef<std::ffi::OsStr>; 6] =
             [&"rev-list", &"--objects", &"--quiet", &"--stdin", &"--not", &"--all"];
-        git.run_with(&args, wanted.as_bytes()).map(drop).map_err(|refusal| damaged(&refusal))
+        git.run_with(&args, wanted.as_bytes()).map(drop).map_err(|refusal| damaged_refusal(&refusal))
     }
 
     /// Commits whose history the user does not have. An agent's list is not taken over: it would cut the history that
     /// others see.
     fn take_shallow(&self, view: &View) -> Result<(), Refusal> {
-        let theirs = fs::read(view.place("shallow")).unwrap_or_default();
+        let theirs = fs::read(view.path_of("shallow")).unwrap_or_default();
         let ours = fs::read(self.dir.join("shallow")).unwrap_or_default();
         let lines = |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<BTreeSet<_>>();
         let (before, mut all) = (lines(&ours), lines(&theirs));
@@ -219,7 +221,7 @@ impl Mirror {
             return Ok(());
         }
         let text: String = all.iter().map(|id| format!("{id}\n")).collect();
-        durable::replace(&self.dir, "shallow", text.as_bytes()).map_err(|error| self.failed(&error))
+        durable_file::replace_file(&self.dir, "shallow", text.as_bytes()).map_err(|error| self.failure(&error))
     }
 
     /// The commits at which the history in this mirror begins, as a file of git's; empty where it is whole.
@@ -228,19 +230,19 @@ impl Mirror {
     }
 
     /// The refs below a prefix, without it.
-    pub(super) fn refs(&self, prefix: &str) -> Result<Refs, Refusal> {
-        let listed = self.git()?.run(&[&"for-each-ref", &"--format=%(objectname) %(refname)", &prefix])?;
+    pub(super) fn list_refs(&self, prefix: &str) -> Result<Refs, Refusal> {
+        let listed = self.open_git()?.run(&[&"for-each-ref", &"--format=%(objectname) %(refname)", &prefix])?;
         Ok(parse_refs(&listed, prefix))
     }
 
-    /// Makes the refs below a prefix those. Deletions come first: a branch `a` may have given way to `a/b`.
+    /// Replaces the refs below a prefix. Deletions come first: a branch `a` may have been replaced by `a/b`.
     pub(super) fn set_refs(&self, prefix: &str, refs: &Refs) -> Result<(), Refusal> {
-        let before = self.refs(prefix)?;
+        let before = self.list_refs(prefix)?;
         let gone = before.keys().filter(|name| !refs.contains_key(*name));
         let gone: String = gone.map(|name| format!("delete {prefix}{name}\n")).collect();
         let new = refs.iter().filter(|(name, id)| before.get(*name) != Some(id));
         let new: String = new.map(|(name, id)| format!("update {prefix}{name} {id}\n")).collect();
-        let git = self.git()?;
+        let git = self.open_git()?;
         for lines in [gone, new].iter().filter(|lines| !lines.is_empty()) {
             git.run_with(&[&"update-ref", &"--stdin"], lines.as_bytes())?;
         }
@@ -248,51 +250,54 @@ impl Mirror {
     }
 
     pub(super) fn set_ref(&self, name: &str, id: &str) -> Result<(), Refusal> {
-        self.git()?.run(&[&"update-ref", &name, &id]).map(drop)
+        self.open_git()?.run(&[&"update-ref", &name, &id]).map(drop)
     }
 
     pub(super) fn delete_ref(&self, name: &str) -> Result<(), Refusal> {
-        self.git()?.run(&[&"update-ref", &"-d", &name]).map(drop)
+        self.open_git()?.run(&[&"update-ref", &"-d", &name]).map(drop)
     }
 
     pub(super) fn is_ancestor(&self, old: &str, new: &str) -> Result<bool, Refusal> {
-        Ok(self.git()?.ask(&[&"merge-base", &"--is-ancestor", &old, &new])?.ok)
+        Ok(self.open_git()?.run_unchecked(&[&"merge-base", &"--is-ancestor", &old, &new])?.succeeded)
     }
 
     /// Deletes a ref that was fetched. One that holds something else stays: another worktree had a branch of that name.
     pub(super) fn forget_fetched(&self, name: &str, id: &str) -> Result<(), Refusal> {
-        let holds = self.git()?.ask(&[&"rev-parse", &"-q", &"--verify", &name])?;
-        let holds = String::from_utf8_lossy(&holds.out).trim_end().to_owned();
+        let holds = self.open_git()?.run_unchecked(&[&"rev-parse", &"-q", &"--verify", &name])?;
+        let holds = String::from_utf8_lossy(&holds.stdout).trim_end().to_owned();
         if holds.is_empty() || (holds != id && !self.is_ancestor(&holds, id)?) {
             return Ok(());
         }
         self.delete_ref(name)
     }
 
-    /// Those of the refs whose objects are here.
-    pub(super) fn present(&self, refs: &Refs) -> Result<Refs, Refusal> {
-        let there = self.types(refs.values())?;
+    /// The refs whose objects are in the mirror.
+    pub(super) fn filter_present(&self, refs: &Refs) -> Result<Refs, Refusal> {
+        let there = self.object_types(refs.values())?;
         Ok(refs.iter().filter(|(_, id)| there.contains_key(*id)).map(|(n, id)| (n.clone(), id.clone())).collect())
     }
 
     /// The types of those of the objects that are here, by their names.
-    pub(super) fn types<'a>(&self, ids: impl Iterator<Item = &'a String>) -> Result<BTreeMap<String, String>, Refusal> {
+    pub(super) fn object_types<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a String>,
+    ) -> Result<BTreeMap<String, String>, Refusal> {
         let ids: String = ids.map(|id| format!("{id}\n")).collect();
         let form = "--batch-check=%(objectname) %(objecttype)";
-        let found = self.git()?.run_with(&[&"cat-file", &form], ids.as_bytes())?;
+        let found = self.open_git()?.run_with(&[&"cat-file", &form], ids.as_bytes())?;
         let found = String::from_utf8_lossy(&found).into_owned();
         let known = found.lines().filter_map(|line| line.split_once(' ')).filter(|(_, kind)| *kind != "missing");
         Ok(known.map(|(id, kind)| (id.to_owned(), kind.to_owned())).collect())
     }
 
-    pub(super) fn failed(&self, error: &io::Error) -> Refusal {
+    pub(super) fn failure(&self, error: &io::Error) -> Refusal {
         let message = format!("the mirror {} could not be read or written: {error}", self.dir.display());
         Refusal::new(ErrorCode::Io, message)
             .with_hint(transient::hint(error, "see that there is room and the right to write in the home"))
     }
 }
 
-fn damaged(refusal: &Refusal) -> Refusal {
+fn damaged_refusal(refusal: &Refusal) -> Refusal {
     let message = format!("objects are missing, or do not match their names: {}", refusal.message);
     Refusal::new(ErrorCode::DamagedObjects, message)
 }

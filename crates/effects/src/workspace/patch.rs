@@ -10,10 +10,11 @@ use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
-use super::tree::Tree;
-use super::tree_size::check_tree;
+use super::tree::WorkingTree;
+use super::tree_size::measure_bounded;
 use super::worktree::Worktree;
-use super::{BRANCHES, durable, uncommitted};
+use super::{BRANCHES, uncommitted};
+use crate::durable_file;
 use crate::limits;
 use crate::transient;
 
@@ -27,7 +28,7 @@ pub struct PatchRecord {
     pub story: Option<PatchStory>,
 }
 
-/// What is written beside a patch.
+/// The description that is written beside a patch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PatchStory {
     pub holds: PatchHolds,
@@ -45,7 +46,7 @@ pub struct PatchStory {
     pub bytes: u64,
 }
 
-/// What of a worktree is in a patch.
+/// The part of a worktree that a patch holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PatchHolds {
@@ -76,12 +77,12 @@ pub fn list_patches(patches: &Path) -> Result<Vec<PatchRecord>, Refusal> {
     Ok(records.into_values().collect())
 }
 
-/// What is to be saved of a worktree.
+/// The part of a worktree that is to be saved as a patch.
 #[derive(Debug)]
-pub(super) struct Unsaved<'a> {
+pub(super) struct PatchSource<'a> {
     pub(super) worktree: &'a Worktree,
-    /// The means to look at both trees.
-    pub(super) tree: &'a Tree,
+    /// The working tree with the objects of both trees.
+    pub(super) tree: &'a WorkingTree,
     pub(super) head: Option<&'a str>,
     pub(super) holds: PatchHolds,
     /// The trees that the patch leads from and to.
@@ -89,20 +90,20 @@ pub(super) struct Unsaved<'a> {
     pub(super) to: &'a str,
 }
 
-impl Unsaved<'_> {
+impl PatchSource<'_> {
     /// Returns once the patch is proven and on disk, with its story.
-    pub(super) fn save(&self, patches: &Path, now: Time) -> Result<PathBuf, Refusal> {
+    pub(super) fn save_patch(&self, patches: &Path, now: Time) -> Result<PathBuf, Refusal> {
         for tree in [self.from, self.to] {
-            check_tree(&self.tree.git, tree).map_err(|refusal| self.keeps_folder(refusal))?;
+            measure_bounded(&self.tree.git, tree).map_err(|refusal| self.with_folder_hint(refusal))?;
         }
         if let Some(saved) = self.saved_before(patches)? {
             return Ok(saved);
         }
         let failed = |error: io::Error| io_refusal(patches, &error);
-        let (files, files_total) = self.files()?;
-        let mut partial = durable::partial(patches).map_err(failed)?;
-        self.write(partial.as_file_mut(), files_total)?;
-        self.prove(partial.path())?;
+        let (files, files_total) = self.changed_files()?;
+        let mut partial = durable_file::create_partial(patches).map_err(failed)?;
+        self.write_patch(partial.as_file_mut(), files_total)?;
+        self.verify_patch(partial.path())?;
         let bytes = partial.as_file().metadata().map_err(failed)?.len();
         let story = PatchStory {
             holds: self.holds,
@@ -116,7 +117,7 @@ impl Unsaved<'_> {
             files_total,
             bytes,
         };
-        publish(partial, patches, &self.name(), &story)
+        publish(partial, patches, &self.patch_name(), &story)
     }
 
     /// The same work may have been saved by a removal that was cut off.
@@ -129,19 +130,19 @@ impl Unsaved<'_> {
         };
         let saved = list_patches(patches)?
             .into_iter()
-            .find(|record| record.story.as_ref().is_some_and(same) && self.prove(&record.patch).is_ok());
+            .find(|record| record.story.as_ref().is_some_and(same) && self.verify_patch(&record.patch).is_ok());
         Ok(saved.map(|record| record.patch))
     }
 
     /// A mail, as `git format-patch` writes it; the diff is git's.
-    fn write(&self, file: &mut File, files: usize) -> Result<(), Refusal> {
+    fn write_patch(&self, file: &mut File, files: usize) -> Result<(), Refusal> {
         let failed = |error: io::Error| io_refusal(Path::new("the patch"), &error);
         let what = match self.holds {
             PatchHolds::Files => "Uncommitted",
             PatchHolds::Staged => "Staged",
             PatchHolds::Commits => "Committed",
         };
-        let (branch, path) = (&self.worktree.branch, plain(&self.worktree.path.to_string_lossy()));
+        let (branch, path) = (&self.worktree.branch, single_line(&self.worktree.path.to_string_lossy()));
         let onto = self.head.unwrap_or("no commit");
         let zeros = "0".repeat(40);
         write!(
@@ -177,12 +178,12 @@ impl Unsaved<'_> {
         file.write_all(b"-- \nabide\n").map_err(failed)
     }
 
-    /// Applies the patch to what it is for, in an index of its own, and compares what comes out.
-    fn prove(&self, patch: &Path) -> Result<(), Refusal> {
+    /// Applies the patch to its base, in an index of its own, and compares the result.
+    fn verify_patch(&self, patch: &Path) -> Result<(), Refusal> {
         let git = self.tree.with_index("proof", self.from)?;
         let file = File::open(patch).map_err(|error| io_refusal(patch, &error))?;
-        git.run_holding(&[&"apply", &"--cached", &"--whitespace=nowarn", &"-"], &file)?;
-        let reached = git.line(&[&"write-tree"])?;
+        git.run_with_lock(&[&"apply", &"--cached", &"--whitespace=nowarn", &"-"], &file)?;
+        let reached = git.run_for_line(&[&"write-tree"])?;
         if reached == self.to {
             return Ok(());
         }
@@ -190,7 +191,7 @@ impl Unsaved<'_> {
         Err(Refusal::new(ErrorCode::PatchUnproven, message))
     }
 
-    fn keeps_folder(&self, refusal: Refusal) -> Refusal {
+    fn with_folder_hint(&self, refusal: Refusal) -> Refusal {
         let path = self.worktree.path.display();
         let hint = format!(
             "check out or commit a smaller tree in {path}; or give up all that is in it: abide workspace detach --discard; \
@@ -199,7 +200,7 @@ impl Unsaved<'_> {
         Refusal { hint, ..refusal }
     }
 
-    fn files(&self) -> Result<(Vec<String>, usize), Refusal> {
+    fn changed_files(&self) -> Result<(Vec<String>, usize), Refusal> {
         let args: [&dyn AsRef<std::ffi::OsStr>; 7] =
             [&"diff-tree", &"-r", &"-z", &"--name-only", &"--no-renames", &self.from, &self.to];
         let out = self.tree.git.run(&args)?;
@@ -208,7 +209,7 @@ impl Unsaved<'_> {
         Ok((names.take(limits::PATCH_FILES).map(|name| String::from_utf8_lossy(name).into_owned()).collect(), total))
     }
 
-    fn name(&self) -> String {
+    fn patch_name(&self) -> String {
         let name = plain_name(&self.worktree.branch);
         match self.holds {
             PatchHolds::Files => name,
@@ -230,11 +231,11 @@ pub(super) fn publish(
         let taken = |name: &str| {
             [".patch", ".json"].iter().any(|end| patches.join(format!("{name}{end}")).symlink_metadata().is_ok())
         };
-        let Some(name) = durable::free_name(wanted, taken) else {
+        let Some(name) = durable_file::free_name(wanted, taken) else {
             let message = format!("{} is full of patches named {wanted}", patches.display());
             return Err(Refusal::new(ErrorCode::TooManyPatches, message));
         };
-        match durable::place(partial, patches, &format!("{name}.patch")).map_err(failed)? {
+        match durable_file::persist_new(partial, patches, &format!("{name}.patch")).map_err(failed)? {
             Ok(patch) => {
                 write_story(patches, &name, story)?;
                 return Ok(patch);
@@ -247,9 +248,9 @@ pub(super) fn publish(
 
 fn write_story(patches: &Path, name: &str, story: &PatchStory) -> Result<(), Refusal> {
     let failed = |error: io::Error| io_refusal(patches, &error);
-    let mut partial = durable::partial(patches).map_err(failed)?;
+    let mut partial = durable_file::create_partial(patches).map_err(failed)?;
     serde_json::to_writer_pretty(partial.as_file_mut(), story).map_err(|error| failed(error.into()))?;
-    durable::place(partial, patches, &format!("{name}.json")).map_err(failed)?.map(drop).map_err(|_| {
+    durable_file::persist_new(partial, patches, &format!("{name}.json")).map_err(failed)?.map(drop).map_err(|_| {
         let message = format!("{name}.json appeared in {} by itself", patches.display());
         Refusal::new(ErrorCode::NameTaken, message)
     })
@@ -267,7 +268,7 @@ pub(super) fn plain_name(branch: &str) -> String {
 }
 
 /// On one line, for the head of a mail.
-fn plain(text: &str) -> String {
+fn single_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 

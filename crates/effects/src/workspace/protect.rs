@@ -1,4 +1,4 @@
-//! What stays read-only of the repositories in a folder that an agent works in directly. The user runs git there next,
+//! Keeps parts of the repositories read-only in a folder that an agent works in directly. The user runs git there next,
 //! outside of any sandbox: a hook, a setting or an attribute that an agent planted would run a program then.
 //!
 //! Everything else of the records stays writable, so that committing, branching, rebasing and collecting garbage work.
@@ -22,11 +22,11 @@ use rustix::io::Errno;
 
 use super::Repositories;
 use super::repository::{read_record, shadowed};
+use crate::file_identity::open_unlinked;
 use crate::git_dir::{GitDirParts, RecordedGitDir};
 use crate::limits;
-use crate::process::{Protection, settle};
+use crate::process::{Protection, restore_unsettled};
 use crate::transient;
-use crate::unlinked::open_unlinked;
 
 /// Files that name programs or other records. The content is what a missing one is created with: a git directory that is
 /// its own common directory is an ordinary one.
@@ -44,14 +44,14 @@ impl Repositories {
     /// Looks for the repositories in a folder, and for what of them has to be protected.
     pub fn protect(&self, root: &Path) -> Result<Protection, Refusal> {
         let failed = |error: io::Error| unprotected(root, &error);
-        if let Some(problem) = settle(&self.home, root).into_iter().next() {
+        if let Some(problem) = restore_unsettled(&self.home, root).into_iter().next() {
             let hint =
                 "the operator has to look at it, and at what a command left there; no command starts there before";
             return Err(Refusal::new(ErrorCode::Unprotected, problem).with_hint(hint));
         }
-        let found = Found::in_folder(root)?;
-        found.check(root)?;
-        let folder = Folder::open(root).map_err(failed)?;
+        let found = RepositorySearch::search(root)?;
+        found.refuse_unprotectable(root)?;
+        let folder = OpenRoot::open(root).map_err(failed)?;
         let mut read_only: BTreeSet<PathBuf> = found.closed.into_iter().collect();
         for git_dir in &found.git_dirs {
             folder.protect(git_dir, &mut read_only).map_err(failed)?;
@@ -60,7 +60,7 @@ impl Repositories {
         read_only.extend(found.bare.into_iter().filter(|folder| !tracked.contains(&root.join(folder))));
         // The link of a worktree or module to its records.
         read_only.extend(found.git_files);
-        protection(root, &read_only, &found.git_dirs).map_err(failed)
+        make_protection(root, &read_only, &found.git_dirs).map_err(failed)
     }
 }
 
@@ -68,10 +68,10 @@ impl Repositories {
 /// records of the worktrees themselves stay writable, but for their settings.
 pub fn protect_records(common_dir: &Path) -> Result<Protection, Refusal> {
     let failed = |error: io::Error| unprotected(common_dir, &error);
-    let folder = Folder::open(common_dir).map_err(failed)?;
+    let folder = OpenRoot::open(common_dir).map_err(failed)?;
     let mut read_only = BTreeSet::new();
     // Itself, and its modules.
-    let Found { mut git_dirs, bare, .. } = Found::in_folder(common_dir)?;
+    let RepositorySearch { mut git_dirs, bare, .. } = RepositorySearch::search(common_dir)?;
     // These lie in records that a `.git` leads to.
     git_dirs.extend(bare);
     let git_dirs: Vec<PathBuf> = git_dirs.into_iter().filter(|folder| !is_in_worktrees(folder)).collect();
@@ -82,13 +82,13 @@ pub fn protect_records(common_dir: &Path) -> Result<Protection, Refusal> {
     for worktree in folder.folders_in(Path::new("worktrees")).map_err(failed)? {
         for part in ["config.worktree", "commondir", "gitdir"] {
             let path = worktree.join(part);
-            if folder.kind(&path).map_err(failed)?.is_none() {
+            if folder.file_type(&path).map_err(failed)?.is_none() {
                 folder.make_file(&path, "").map_err(failed)?;
             }
             read_only.insert(path);
         }
     }
-    protection(common_dir, &read_only, &git_dirs).map_err(failed)
+    make_protection(common_dir, &read_only, &git_dirs).map_err(failed)
 }
 
 fn unprotected(folder: &Path, error: &io::Error) -> Refusal {
@@ -109,7 +109,7 @@ pub(super) fn is_protected(git_dir: &Path, entry: &Path) -> bool {
 
 /// With every folder between the root and a protected path: a mount point can't be renamed, but a folder around it can.
 /// So is `refs`, without which git would not know the git directory; `objects` has a protected part in it.
-fn protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathBuf]) -> io::Result<Protection> {
+fn make_protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathBuf]) -> io::Result<Protection> {
     let above = |path: &PathBuf| {
         let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         folders.map(Path::to_path_buf).collect::<Vec<_>>()
@@ -120,7 +120,7 @@ fn protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathBuf]) 
     let pinned: BTreeSet<PathBuf> = read_only.iter().flat_map(above).chain(refs).filter(is_open).collect();
     let among: BTreeSet<&Path> = git_dirs.iter().map(PathBuf::as_path).collect();
     let is_outermost = |git_dir: &PathBuf| !git_dir.ancestors().skip(1).any(|around| among.contains(around));
-    let record = |git_dir: &PathBuf| match RecordedGitDir::of(root, git_dir, is_outermost(git_dir)) {
+    let record = |git_dir: &PathBuf| match RecordedGitDir::record(root, git_dir, is_outermost(git_dir)) {
         Ok(recorded) => Some(Ok(recorded)),
         // It went meanwhile.
         Err(Errno::NOENT | Errno::NOTDIR) => None,
@@ -136,14 +136,14 @@ fn protection(root: &Path, read_only: &BTreeSet<PathBuf>, git_dirs: &[PathBuf]) 
 /// Whether there is a repository in a folder, or one could be hidden there.
 #[must_use]
 pub fn has_repository(root: &Path) -> bool {
-    Found::in_folder(root)
+    RepositorySearch::search(root)
         .is_ok_and(|found| found.git_dirs.is_empty() && found.bare.is_empty() && found.git_files.is_empty())
         .not()
 }
 
-/// What a search for repositories found, relative to the folder that was searched. Links are not followed.
+/// The repositories that a search found, relative to the folder that was searched. Links are not followed.
 #[derive(Debug, Default)]
-struct Found {
+struct RepositorySearch {
     /// Folders with the records of a repository that a `.git` leads to: it itself, one that a `.git` file names, modules.
     git_dirs: Vec<PathBuf>,
     /// Other folders that git would take for a git directory: bare repositories, and fixtures that look like them.
@@ -157,14 +157,14 @@ struct Found {
     closed: Vec<PathBuf>,
 }
 
-impl Found {
-    fn in_folder(root: &Path) -> Result<Found, Refusal> {
-        Found::among(root, limits::PROTECT_ENTRIES)
+impl RepositorySearch {
+    fn search(root: &Path) -> Result<RepositorySearch, Refusal> {
+        RepositorySearch::search_bounded(root, limits::PROTECT_ENTRIES)
     }
 
     /// Refuses a folder in which git would not use the repository that was protected: it passes over a `.git` that is no
     /// git directory, and takes the folder around it, if that looks like one.
-    fn check(&self, root: &Path) -> Result<(), Refusal> {
+    fn refuse_unprotectable(&self, root: &Path) -> Result<(), Refusal> {
         let has_git = |folder: &PathBuf| self.dot_git.contains(&folder.join(".git"));
         let is_top = |folder: &PathBuf| folder.as_os_str().is_empty();
         if let Some(folder) = self.bare.iter().find(|folder| is_top(folder) || has_git(folder)) {
@@ -189,8 +189,8 @@ impl Found {
     }
 
     /// The same with at most so many entries.
-    fn among(root: &Path, most: usize) -> Result<Found, Refusal> {
-        let (mut found, mut looked_at) = (Found::default(), 0_usize);
+    fn search_bounded(root: &Path, most: usize) -> Result<RepositorySearch, Refusal> {
+        let (mut found, mut looked_at) = (RepositorySearch::default(), 0_usize);
         let mut folders = VecDeque::from([PathBuf::new()]);
         while let Some(folder) = folders.pop_front() {
             let path = root.join(&folder);
@@ -220,9 +220,9 @@ impl Found {
                     return Err(Refusal::new(ErrorCode::Unprotected, message)
                         .with_hint("use a worktree, or a folder with fewer files"));
                 }
-                inside.note(&entry.file_name());
+                inside.record_name(&entry.file_name());
                 match (entry.file_name() == ".git", kind) {
-                    (true, kind) if kind.is_symlink() => return Err(linked(&path.join(".git"))),
+                    (true, kind) if kind.is_symlink() => return Err(link_refusal(&path.join(".git"))),
                     (true, kind) if kind.is_file() => found.git_files.push(folder.join(".git")),
                     (_, kind) if kind.is_dir() => folders.push_back(folder.join(entry.file_name())),
                     (_, _) => {}
@@ -285,7 +285,7 @@ fn is_in_worktrees(folder: &Path) -> bool {
     folder.parent().and_then(Path::file_name).is_some_and(|name| name == "worktrees")
 }
 
-fn linked(path: &Path) -> Refusal {
+fn link_refusal(path: &Path) -> Refusal {
     let message = format!("{} is a symbolic link, which an agent could replace", path.display());
     Refusal::new(ErrorCode::Unprotected, message).with_hint("put the repository itself there, or use a worktree")
 }
@@ -302,14 +302,14 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// A folder that a command of its agent may be writing to at the same time: nothing is opened through a link.
-struct Folder {
+struct OpenRoot {
     root: PathBuf,
     open: OwnedFd,
 }
 
-impl Folder {
-    fn open(root: &Path) -> io::Result<Folder> {
-        Ok(Folder { root: root.to_path_buf(), open: open_unlinked(root)? })
+impl OpenRoot {
+    fn open(root: &Path) -> io::Result<OpenRoot> {
+        Ok(OpenRoot { root: root.to_path_buf(), open: open_unlinked(root)? })
     }
 
     fn protect(&self, git_dir: &Path, read_only: &mut BTreeSet<PathBuf>) -> io::Result<()> {
@@ -330,20 +330,20 @@ impl Folder {
         let mut parts = Vec::new();
         for folder in ["objects", "info", "objects/info"].iter().chain(FOLDERS) {
             let path = git_dir.join(folder);
-            match self.kind(&path)? {
+            match self.file_type(&path)? {
                 Some(FileType::Directory) => {}
                 Some(_) => return Ok(None),
                 None => self.make_folder(&path)?,
             }
         }
         // Only a folder can be kept from being replaced.
-        if self.kind(&git_dir.join("refs"))?.is_some_and(|kind| kind != FileType::Directory) {
+        if self.file_type(&git_dir.join("refs"))?.is_some_and(|kind| kind != FileType::Directory) {
             return Ok(None);
         }
         parts.extend(FOLDERS.iter().map(|folder| git_dir.join(folder)));
         for (name, content) in FILES {
             let path = git_dir.join(name);
-            match self.kind(&path)? {
+            match self.file_type(&path)? {
                 Some(FileType::RegularFile) => {}
                 Some(_) => return Ok(None),
                 None => self.make_file(&path, content)?,
@@ -353,8 +353,8 @@ impl Folder {
         Ok(Some(parts))
     }
 
-    fn kind(&self, path: &Path) -> io::Result<Option<FileType>> {
-        match self.beneath(path, OFlags::PATH | OFlags::NOFOLLOW) {
+    fn file_type(&self, path: &Path) -> io::Result<Option<FileType>> {
+        match self.open_beneath(path, OFlags::PATH | OFlags::NOFOLLOW) {
             Ok(found) => Ok(Some(FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode))),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             // A link on the way.
@@ -364,7 +364,7 @@ impl Folder {
     }
 
     fn folders_in(&self, path: &Path) -> io::Result<Vec<PathBuf>> {
-        if self.kind(path)? != Some(FileType::Directory) {
+        if self.file_type(path)? != Some(FileType::Directory) {
             return Ok(Vec::new());
         }
         let entries = read_unlinked(&self.root.join(path))?.flatten();
@@ -403,11 +403,11 @@ impl Folder {
 
     fn parent<'a>(&self, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let opened = self.beneath(parent, OFlags::PATH | OFlags::DIRECTORY)?;
+        let opened = self.open_beneath(parent, OFlags::PATH | OFlags::DIRECTORY)?;
         Ok((opened, path.file_name().unwrap_or_default()))
     }
 
-    fn beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         rustix::fs::openat2(&self.open, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
     }
@@ -427,8 +427,8 @@ mod tests {
         }
         fs::write(git_dir.join("HEAD"), "").unwrap();
         fs::write(git_dir.join("HEAD"), "ref: refs/heads/main\n").unwrap();
-        let found = Found::among(folder.path(), 5).unwrap();
+        let found = RepositorySearch::search_bounded(folder.path(), 5).unwrap();
         assert_eq!(found.git_dirs, [PathBuf::from("a/.git")]);
-        assert_eq!(Found::among(folder.path(), 4).unwrap_err().code, ErrorCode::Unprotected);
+        assert_eq!(RepositorySearch::search_bounded(folder.path(), 4).unwrap_err().code, ErrorCode::Unprotected);
     }
 }

@@ -8,53 +8,55 @@ use std::path::{Path, PathBuf};
 use abide_kernel::input::Refusal;
 
 use super::Repositories;
-use super::look::own_repository;
-use super::making::Record;
 use super::mirror::{Mirror, Refs, USER, parse_refs};
 use super::repository::Repository;
 use super::view::View;
-use super::worktree::{records_are_its_own, shown_as};
+use super::worktree::{require_own_records, worktree_ref};
+use super::worktree_record::WorktreeRecord;
+use super::worktree_state::own_repository;
 use crate::limits;
 
 impl Repositories {
     /// Brings the user's branches and tags in a worktree up to date. A repository that is gone changes nothing: the
     /// worktree has all that it needs.
-    pub fn refresh(&self, folder: &Path) -> Result<(), Refusal> {
-        let _used = self.using_mirrors();
-        let Some(Record { worktree, mirror: Some(mirror), .. }) = Record::of(folder)? else { return Ok(()) };
-        let mirror = Mirror::named(&self.home, &mirror);
+    pub fn refresh_user_refs(&self, folder: &Path) -> Result<(), Refusal> {
+        let _used = self.lock_mirrors();
+        let Some(WorktreeRecord { worktree, mirror: Some(mirror), .. }) = WorktreeRecord::read(folder)? else {
+            return Ok(());
+        };
+        let mirror = Mirror::by_id(&self.home, &mirror);
         let user = match Repository::find(&worktree.repo) {
             Ok(Some(user)) if user.toplevel == worktree.repo => user,
             Ok(_) | Err(_) => return Ok(()),
         };
-        let stamp = stamp(&user.common_dir);
-        if stamp.is_some() && self.stamps().get(folder) == stamp.as_ref() {
+        let stamp = refs_stamp(&user.common_dir);
+        if stamp.is_some() && self.lock_stamps().get(folder) == stamp.as_ref() {
             return Ok(());
         }
-        let source = self.source(&user)?;
+        let source = self.read_source(&user)?;
         if let Some(head) = source.head.clone() {
-            source.transfer(&head)?;
+            source.transfer_objects(&head)?;
         }
-        let refs = mirror.present(&source.refs)?;
+        let refs = mirror.filter_present(&source.refs)?;
         mirror.set_refs(USER, &refs)?;
-        self.show(folder, &mirror, &refs)?;
+        self.write_user_refs(folder, &mirror, &refs)?;
         if let Some(stamp) = stamp {
-            self.stamps().insert(folder.to_path_buf(), stamp);
+            self.lock_stamps().insert(folder.to_path_buf(), stamp);
         }
         Ok(())
     }
 
     /// Writes the user's refs into the worktree's own repository. A tag that its agent made is left as it is.
-    fn show(&self, folder: &Path, mirror: &Mirror, user: &Refs) -> Result<(), Refusal> {
+    fn write_user_refs(&self, folder: &Path, mirror: &Mirror, user: &Refs) -> Result<(), Refusal> {
         // Its agent may have put a link to another repository there.
         let own = own_repository(folder)?;
-        records_are_its_own(&own)?;
-        let view = View::owning(&own, &[mirror.objects()], &self.scratch())?;
-        let git = self.untrusted(&view)?;
+        require_own_records(&own)?;
+        let view = View::for_owning(&own, &[mirror.objects()], &self.scratch_folder())?;
+        let git = self.untrusted_git(&view)?;
         let args: [&dyn AsRef<std::ffi::OsStr>; 4] =
             [&"for-each-ref", &"--format=%(objectname) %(refname)", &"refs/remotes/user", &"refs/tags"];
         let there = parse_refs(&git.run(&args)?, "");
-        let wanted: Refs = user.iter().map(|(name, id)| (shown_as(name), id.clone())).collect();
+        let wanted: Refs = user.iter().map(|(name, id)| (worktree_ref(name), id.clone())).collect();
         let is_branch = |name: &&String| name.starts_with("refs/remotes/user/");
         let gone = there.keys().filter(is_branch).filter(|name| !wanted.contains_key(*name));
         let gone: String = gone.map(|name| format!("delete {name}\n")).collect();
@@ -72,7 +74,7 @@ impl Repositories {
 }
 
 /// A digest of the refs of a repository, by names, sizes and times. None where there are too many to look at.
-fn stamp(common_dir: &Path) -> Option<String> {
+fn refs_stamp(common_dir: &Path) -> Option<String> {
     let mut hasher = blake3::Hasher::new();
     let mut looked_at = 0_usize;
     let mut places: Vec<PathBuf> =

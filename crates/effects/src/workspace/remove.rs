@@ -1,5 +1,5 @@
-//! Removing a worktree. Never loses work: what is not committed is a proven patch on disk first, commits that the user
-//! does not have are in the mirror, and where either can't be had nothing is removed and the refusal says why.
+//! Removes worktrees without losing work: uncommitted work is a verified patch on disk first, commits that the user
+//! does not have are in the mirror, and if either is impossible nothing is removed and the refusal says why.
 
 use std::fs;
 use std::io;
@@ -10,56 +10,56 @@ use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
 use super::Repositories;
-use super::aside::Aside;
 use super::baseline::Baseline;
-use super::keep;
-use super::look::Look;
-use super::making::Record;
+use super::kept_refs;
 use super::mirror::Mirror;
+use super::staged_removal::StagedRemoval;
 use super::tree::path_of;
 use super::worktree::{Worktree, base_ref};
+use super::worktree_record::WorktreeRecord;
+use super::worktree_state::WorktreeState;
 use crate::limits;
 use crate::transient;
 
 /// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Removed {
-    /// What was not committed, when there was any.
+pub struct RemovalReport {
+    /// The patch of uncommitted work, if there was any.
     pub patch: Option<PathBuf>,
     /// Branches with commits that the user does not have, by the names that fetching gives them.
     pub branches_kept: Vec<String>,
-    /// What was found and done, in sentences.
+    /// The findings and actions, in sentences.
     pub evidence: Vec<String>,
 }
 
 /// Whether unsaved work may be given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unsaved {
+pub enum UnsavedWork {
     Keep,
     /// On a person's word.
     Discard,
 }
 
 impl Repositories {
-    /// Saves what is in a worktree into the folder `patches` and removes it. A folder that is gone already is refused as
-    /// `missing`. A removal that was cut off is picked up.
+    /// Saves the work in a worktree into the folder `patches` and removes it. A folder that is gone already is refused
+    /// as `missing`. An interrupted removal is resumed.
     pub fn remove_worktree(
         &self,
         worktree: &Worktree,
-        unsaved: Unsaved,
+        unsaved: UnsavedWork,
         patches: &Path,
         now: Time,
-    ) -> Result<Removed, Refusal> {
-        let _used = self.using_mirrors();
-        let aside = Aside::of(worktree);
-        if let Some(removed) = aside.pick_up()? {
-            return self.finish(worktree, &aside, removed);
+    ) -> Result<RemovalReport, Refusal> {
+        let _used = self.lock_mirrors();
+        let staged = StagedRemoval::new(worktree);
+        if let Some(removed) = staged.resume()? {
+            return self.finish_removal(worktree, &staged, removed);
         }
         match fs::symlink_metadata(&worktree.path) {
             Ok(meta) if meta.is_dir() => {}
             Ok(_) => return Err(not_ours(&worktree.path, "it is no folder any more")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.forget(worktree)?;
+                self.forget_worktree(worktree)?;
                 let message = format!("the worktree {} is missing: its folder was removed", worktree.path.display());
                 return Err(
                     Refusal::new(ErrorCode::Missing, message).with_hint("what was fetched of it is in the repository")
@@ -71,72 +71,77 @@ impl Repositories {
                 return Err(Refusal::new(ErrorCode::Unreadable, message).with_hint(hint));
             }
         }
-        let mut removed = Removed { patch: None, branches_kept: Vec::new(), evidence: Vec::new() };
+        let mut removed = RemovalReport { patch: None, branches_kept: Vec::new(), evidence: Vec::new() };
         match unsaved {
-            Unsaved::Keep => {
-                let record = self.converted(worktree, patches, now, &mut removed.evidence)?;
-                let mirror = record.mirror.as_deref().map(|id| Mirror::named(&self.home, id));
-                let baseline = mirror.as_ref().map(|mirror| Baseline::of(self, &record, mirror)).transpose()?;
-                let saved = self.save(&record, baseline.as_ref(), patches, now, &mut removed)?;
-                aside.move_there()?;
-                let same =
-                    Look::take(self, &record, baseline.as_ref(), aside.folder()).map(|look| look.same_as(&saved));
-                if let Err(refusal) = unchanged(worktree, same).and_then(|()| aside.write_note(&removed)) {
-                    aside.put_back()?;
+            UnsavedWork::Keep => {
+                let record = self.convert_if_linked(worktree, patches, now, &mut removed.evidence)?;
+                let mirror = record.mirror.as_deref().map(|id| Mirror::by_id(&self.home, id));
+                let baseline = mirror.as_ref().map(|mirror| Baseline::read(self, &record, mirror)).transpose()?;
+                let saved = self.save_work(&record, baseline.as_ref(), patches, now, &mut removed)?;
+                staged.move_aside()?;
+                let same = WorktreeState::capture(self, &record, baseline.as_ref(), staged.folder())
+                    .map(|state| state.is_same_as(&saved));
+                if let Err(refusal) = require_unchanged(worktree, same).and_then(|()| staged.write_note(&removed)) {
+                    staged.put_back()?;
                     return Err(refusal);
                 }
             }
-            Unsaved::Discard => {
+            UnsavedWork::Discard => {
                 removed.evidence.push("what was in it was given up, on a person's word".to_owned());
-                aside.move_there()?;
-                aside.write_note(&removed)?;
+                staged.move_aside()?;
+                staged.write_note(&removed)?;
             }
         }
-        aside.delete()?;
-        self.finish(worktree, &aside, removed)
+        staged.delete()?;
+        self.finish_removal(worktree, &staged, removed)
     }
 
-    /// What is left to do once the folder is gone.
-    fn finish(&self, worktree: &Worktree, aside: &Aside<'_>, mut removed: Removed) -> Result<Removed, Refusal> {
-        self.forget(worktree)?;
+    /// Finishes a removal once the folder is gone.
+    fn finish_removal(
+        &self,
+        worktree: &Worktree,
+        staged: &StagedRemoval<'_>,
+        mut removed: RemovalReport,
+    ) -> Result<RemovalReport, Refusal> {
+        self.forget_worktree(worktree)?;
         removed.evidence.push(format!("removed the worktree {}", worktree.path.display()));
-        aside.done()?;
+        staged.delete_note()?;
         Ok(removed)
     }
 
-    fn forget(&self, worktree: &Worktree) -> Result<(), Refusal> {
-        if let Some(mirror) = Record::of(&worktree.path)?.and_then(|record| record.mirror) {
-            Mirror::named(&self.home, &mirror).delete_ref(&base_ref(&worktree.path))?;
+    fn forget_worktree(&self, worktree: &Worktree) -> Result<(), Refusal> {
+        if let Some(mirror) = WorktreeRecord::read(&worktree.path)?.and_then(|record| record.mirror) {
+            Mirror::by_id(&self.home, &mirror).delete_ref(&base_ref(&worktree.path))?;
         }
-        Record::delete(&worktree.path)
+        WorktreeRecord::delete(&worktree.path)
     }
 
-    /// Saves until nothing changed between the look before and the look after, which is returned.
-    fn save(
+    /// Saves the work until nothing changed between the state before and the state after, which is returned.
+    fn save_work(
         &self,
-        record: &Record,
+        record: &WorktreeRecord,
         baseline: Option<&Baseline>,
         patches: &Path,
         now: Time,
-        removed: &mut Removed,
-    ) -> Result<Look, Refusal> {
+        removed: &mut RemovalReport,
+    ) -> Result<WorktreeState, Refusal> {
         let worktree = &record.worktree;
-        let mut look = Look::take(self, record, baseline, &worktree.path)?;
+        let mut state = WorktreeState::capture(self, record, baseline, &worktree.path)?;
         for _ in 0..limits::SAVE_TRIES {
-            keep::nothing_under_way(worktree, look.conflicts)?;
-            keep::no_repository_inside(worktree, &look.tree)?;
-            removed.patch = look.save(worktree, patches, now, &mut removed.evidence)?;
-            if let Some(refusal) = &look.unreadable {
-                return Err(unreadable(worktree, refusal, removed.patch.as_deref()));
+            kept_refs::refuse_under_way(worktree, state.conflicts)?;
+            kept_refs::refuse_nested_repository(worktree, &state.tree)?;
+            removed.patch = state.save_patches(worktree, patches, now, &mut removed.evidence)?;
+            if let Some(refusal) = &state.unreadable {
+                return Err(unreadable_refusal(worktree, refusal, removed.patch.as_deref()));
             }
-            self.keep(record, &look, patches, now, removed)?;
-            note_ignored(worktree, &look, removed)?;
-            let after = Look::take(self, record, baseline, &worktree.path)?;
-            if after.same_as(&look) {
+            self.keep_refs(record, &state, patches, now, removed)?;
+            note_ignored(worktree, &state, removed)?;
+            let after = WorktreeState::capture(self, record, baseline, &worktree.path)?;
+            if after.is_same_as(&state) {
                 return Ok(after);
             }
             removed.evidence.push("it changed while it was saved".into());
-            look = after;
+            state = after;
         }
         let message = format!("{} kept changing while it was saved", worktree.path.display());
         let hint =
@@ -144,26 +149,26 @@ impl Repositories {
         Err(Refusal::new(ErrorCode::StillWritten, message).with_hint(hint))
     }
 
-    fn keep(
+    fn keep_refs(
         &self,
-        record: &Record,
-        look: &Look,
+        record: &WorktreeRecord,
+        state: &WorktreeState,
         patches: &Path,
         now: Time,
-        removed: &mut Removed,
+        removed: &mut RemovalReport,
     ) -> Result<(), Refusal> {
-        let Some(mirror) = record.mirror.as_deref().map(|id| Mirror::named(&self.home, id)) else { return Ok(()) };
-        let kept = keep::keep_commits(record, &mirror, look, patches, now).map_err(|refusal| {
+        let Some(mirror) = record.mirror.as_deref().map(|id| Mirror::by_id(&self.home, id)) else { return Ok(()) };
+        let kept = kept_refs::keep_commits(record, &mirror, state, patches, now).map_err(|refusal| {
             let hint = format!("{}; or give its commits up: abide workspace detach --discard", refusal.hint);
             Refusal { hint, ..refusal }
         })?;
         removed.branches_kept.clear();
         let more = kept.total - kept.refs.len();
-        for keep::Kept { branch, holds, series } in kept.refs {
+        for kept_refs::KeptBranch { branch, holds, series } in kept.refs {
             let series = match series {
-                keep::Series::Saved(patch) => format!(", and as patches in {}", patch.display()),
-                keep::Series::TooLarge => ", and not as patches: they would be too large".to_owned(),
-                keep::Series::Empty => String::new(),
+                kept_refs::PatchSeries::Saved(patch) => format!(", and as patches in {}", patch.display()),
+                kept_refs::PatchSeries::TooLarge => ", and not as patches: they would be too large".to_owned(),
+                kept_refs::PatchSeries::Empty => String::new(),
             };
             removed.evidence.push(format!("{holds} kept for {branch}{series}"));
             removed.branches_kept.push(branch);
@@ -181,7 +186,7 @@ impl Repositories {
     }
 }
 
-fn unchanged(worktree: &Worktree, same: Result<bool, Refusal>) -> Result<(), Refusal> {
+fn require_unchanged(worktree: &Worktree, same: Result<bool, Refusal>) -> Result<(), Refusal> {
     if same? {
         return Ok(());
     }
@@ -189,7 +194,7 @@ fn unchanged(worktree: &Worktree, same: Result<bool, Refusal>) -> Result<(), Ref
     Err(Refusal::new(ErrorCode::StillWritten, message))
 }
 
-fn unreadable(worktree: &Worktree, refusal: &Refusal, patch: Option<&Path>) -> Refusal {
+fn unreadable_refusal(worktree: &Worktree, refusal: &Refusal, patch: Option<&Path>) -> Refusal {
     let path = worktree.path.display();
     let saved = patch.map_or_else(
         || "its files are those of the commit it began with".to_owned(),
@@ -203,10 +208,10 @@ fn unreadable(worktree: &Worktree, refusal: &Refusal, patch: Option<&Path>) -> R
 
 /// The entries that are neither committed nor saved go with the folder, and are named. They are generated files: ignored
 /// by the user, or by the agent in a folder that a tool fills.
-fn note_ignored(worktree: &Worktree, look: &Look, removed: &mut Removed) -> Result<(), Refusal> {
-    let listed = look.tree.git.run(&[&"ls-files", &"-z", &"-o", &"--directory"])?;
+fn note_ignored(worktree: &Worktree, state: &WorktreeState, removed: &mut RemovalReport) -> Result<(), Refusal> {
+    let listed = state.tree.git.run(&[&"ls-files", &"-z", &"-o", &"--directory"])?;
     let names = listed.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    let is_empty = |name: &[u8]| name.ends_with(b"/") && !keep::has_entries(&worktree.path.join(path_of(name)));
+    let is_empty = |name: &[u8]| name.ends_with(b"/") && !kept_refs::has_entries(&worktree.path.join(path_of(name)));
     let ignored: Vec<&[u8]> = names.filter(|name| !is_empty(name)).collect();
     if !ignored.is_empty() {
         let names = ignored.iter().take(limits::EVIDENCE_NAMES).map(|name| String::from_utf8_lossy(name));

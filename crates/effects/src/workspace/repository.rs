@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use abide_kernel::refusal::{ErrorCode, Refusal};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use super::check::canonical_as_far_as_it_exists;
 use super::git::{Git, user_settings};
 use super::tree::path_of;
-use crate::git_dir::{shadow, shadows};
+use super::validate::canonical_as_far_as_it_exists;
+use crate::file_identity::open_unlinked;
+use crate::git_dir::{shadow_warning, shadows};
 use crate::limits;
 use crate::transient;
-use crate::unlinked::open_unlinked;
 
 /// A working tree and its records, by their real paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Repository {
                     return Err(damaged(&dot));
                 }
                 // Records that take the place of their shared part from elsewhere.
-                if named_in(&dot.join("commondir"), &dot).is_some_and(|common_dir| common_dir != dot) {
+                if path_named_in(&dot.join("commondir"), &dot).is_some_and(|common_dir| common_dir != dot) {
                     return Ok(None);
                 }
                 let whole = Repository { toplevel: toplevel.into(), git_dir: dot.clone(), common_dir: dot };
@@ -58,7 +58,7 @@ impl Repository {
             if !found.is_file() {
                 return Ok(None);
             }
-            let Some(linked) = linked(toplevel, &dot)? else { return Ok(None) };
+            let Some(linked) = linked_repository(toplevel, &dot)? else { return Ok(None) };
             return linked.checked(folder).map(Some);
         }
         Ok(None)
@@ -100,7 +100,7 @@ fn inside_git(folder: &Path) -> Refusal {
 /// A folder with a repository that is itself one: an agent may have made it so.
 pub(super) fn shadowed(folder: &Path) -> Refusal {
     let hint = "the operator has to do that; no command starts there before";
-    Refusal::new(ErrorCode::Unprotected, shadow(folder)).with_hint(hint)
+    Refusal::new(ErrorCode::Unprotected, shadow_warning(folder)).with_hint(hint)
 }
 
 fn damaged(dot: &Path) -> Refusal {
@@ -122,12 +122,12 @@ fn is_trusted(toplevel: &Path) -> bool {
 }
 
 /// A `.git` that is a file: of a linked worktree, or of a module of the repository around it.
-fn linked(toplevel: &Path, dot: &Path) -> Result<Option<Repository>, Refusal> {
-    let Some(git_dir) = named_in(dot, toplevel) else {
+fn linked_repository(toplevel: &Path, dot: &Path) -> Result<Option<Repository>, Refusal> {
+    let Some(git_dir) = path_named_in(dot, toplevel) else {
         let message = format!("{} names a repository that is not there", dot.display());
         return Err(Refusal::new(ErrorCode::GitFailed, message).with_hint("repair or delete that file, then try again"));
     };
-    let common_dir = named_in(&git_dir.join("commondir"), &git_dir).unwrap_or_else(|| git_dir.clone());
+    let common_dir = path_named_in(&git_dir.join("commondir"), &git_dir).unwrap_or_else(|| git_dir.clone());
     let known = if git_dir == common_dir {
         // A module's records say where its files are.
         let records =
@@ -135,14 +135,14 @@ fn linked(toplevel: &Path, dot: &Path) -> Result<Option<Repository>, Refusal> {
         let files = Settings::read(&records)?.get("core.worktree").map(|path| common_dir.join(path).canonicalize());
         is_git_dir(&git_dir) && matches!(files, Some(Ok(files)) if files == toplevel)
     } else {
-        let back = named_in(&git_dir.join("gitdir"), &git_dir);
+        let back = path_named_in(&git_dir.join("gitdir"), &git_dir);
         git_dir.parent() == Some(&common_dir.join("worktrees")) && back.as_deref() == Some(dot)
     };
     Ok(known.then(|| Repository { toplevel: toplevel.into(), git_dir, common_dir }))
 }
 
 /// The path that a file of git's holds, by its real name. It may be relative to the folder that the file is in.
-fn named_in(file: &Path, folder: &Path) -> Option<PathBuf> {
+fn path_named_in(file: &Path, folder: &Path) -> Option<PathBuf> {
     let text = read(file, limits::GIT_WORDS_BYTES).ok()?;
     let text = String::from_utf8(text).ok()?;
     let name = text.trim_end_matches('\n');
@@ -203,19 +203,19 @@ fn named_by(objects: &Path) -> Vec<PathBuf> {
     let mut named: Vec<PathBuf> = links.collect();
     let listed = read_record(objects, "info/alternates", limits::GIT_SETTINGS_BYTES).unwrap_or_default();
     let listed = listed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-    named.extend(listed.map(|line| objects.join(path_of(&unquoted(line)))));
+    named.extend(listed.map(|line| objects.join(path_of(&unquote_line(line)))));
     // A store that is not there is named by where it would be.
     let real = |path: PathBuf| path.canonicalize().or_else(|_| canonical_as_far_as_it_exists(&path)).unwrap_or(path);
     named.into_iter().map(real).collect()
 }
 
 /// A path as a line of a list of alternates has it: git reads one that begins with a quote as a string of C.
-fn unquoted(line: &[u8]) -> Vec<u8> {
-    line.strip_prefix(b"\"").and_then(string_of_c).unwrap_or_else(|| line.to_vec())
+fn unquote_line(line: &[u8]) -> Vec<u8> {
+    line.strip_prefix(b"\"").and_then(unescape_c_string).unwrap_or_else(|| line.to_vec())
 }
 
 /// The text of a string without its first quote. None where it is none.
-fn string_of_c(quoted: &[u8]) -> Option<Vec<u8>> {
+fn unescape_c_string(quoted: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut rest = quoted.iter().copied();
     loop {
@@ -289,14 +289,14 @@ impl Settings {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value.as_str()))
     }
 
     /// Some objects are not there and would be fetched when they are needed.
     pub(super) fn is_partial(&self) -> bool {
         let promised = |(key, value): (&str, &str)| key.ends_with(".promisor") && value == "true";
-        self.get("extensions.partialclone").is_some() || self.all().any(promised)
+        self.get("extensions.partialclone").is_some() || self.iter().any(promised)
     }
 
     pub(super) fn object_format(&self) -> &str {
@@ -319,7 +319,7 @@ mod tests {
             (b"\"/a\\x\"", b"\"/a\\x\""),
             (b"\"/a\\389\"", b"\"/a\\389\""),
         ] {
-            assert_eq!(unquoted(line), path, "{}", String::from_utf8_lossy(line));
+            assert_eq!(unquote_line(line), path, "{}", String::from_utf8_lossy(line));
         }
     }
 }

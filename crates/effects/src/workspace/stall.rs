@@ -1,5 +1,5 @@
-//! Noticing that a git has stopped for good: it waits for something that does not come, such as a writer for a pipe that
-//! lies where git expects `.gitignore`.
+//! Detects a stalled git: it waits for something that does not come, such as a writer for a pipe that lies where git
+//! expects `.gitignore`.
 //!
 //! Only processes without children are looked at: those above them, a shell or the supervisor, wait by design. They are
 //! at work if one runs, waits for a disk, or used the processor since the last look.
@@ -11,21 +11,25 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::process::family::{self, Member};
+use crate::process::process_list::{self, ProcessIdentity};
 
-/// How many looks make up the time after which nothing more is expected.
+/// The number of looks in the time after which git counts as stalled.
 const LOOKS: u32 = 6;
 
-/// Watches until it is dropped.
-pub(super) struct Stall {
+/// Watches a process until it is dropped.
+pub(super) struct StallWatch {
     seen: Arc<AtomicBool>,
     /// Dropped, it ends the thread.
     _over: mpsc::Sender<()>,
 }
 
-impl Stall {
-    /// Calls `end` when nothing below the process was at work for so long.
-    pub(super) fn watch(root: i32, most: Duration, end: impl FnOnce() + Send + 'static) -> (Stall, JoinHandle<()>) {
+impl StallWatch {
+    /// Calls `end` when no process below this one was at work for so long.
+    pub(super) fn start(
+        root: i32,
+        most: Duration,
+        end: impl FnOnce() + Send + 'static,
+    ) -> (StallWatch, JoinHandle<()>) {
         let (over, is_over) = mpsc::channel::<()>();
         let seen = Arc::new(AtomicBool::new(false));
         let stalled = Arc::clone(&seen);
@@ -41,24 +45,24 @@ impl Stall {
                 }
             }
         });
-        (Stall { seen, _over: over }, thread)
+        (StallWatch { seen, _over: over }, thread)
     }
 
-    pub(super) fn was_seen(&self) -> bool {
+    pub(super) fn has_stalled(&self) -> bool {
         self.seen.load(Ordering::SeqCst)
     }
 }
 
 /// The processes without children below this one, and the time that each has had the processor. None while one is at work.
-fn work_below(root: i32) -> Option<Vec<(Member, u64)>> {
-    let all: Vec<_> = family::everyone().into_iter().filter(|one| !one.is_over()).collect();
+fn work_below(root: i32) -> Option<Vec<(ProcessIdentity, u64)>> {
+    let all: Vec<_> = process_list::list_processes().into_iter().filter(|one| !one.is_over()).collect();
     let parents: HashSet<i32> = all.iter().map(|one| one.parent).collect();
-    let mut below = family::descendants(&all, &HashSet::from([root]));
-    below.retain(|one| !parents.contains(&one.member.pid));
+    let mut below = process_list::descendants(&all, &HashSet::from([root]));
+    below.retain(|one| !parents.contains(&one.identity.pid));
     if below.iter().any(|one| matches!(one.state, b'R' | b'D')) {
         return None;
     }
-    let mut work: Vec<(Member, u64)> = below.into_iter().map(|one| (one.member, one.ticks)).collect();
+    let mut work: Vec<(ProcessIdentity, u64)> = below.into_iter().map(|one| (one.identity, one.ticks)).collect();
     work.sort_unstable_by_key(|(member, _)| member.pid);
     Some(work)
 }
@@ -81,12 +85,12 @@ mod tests {
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         let mut child = shell(&format!("cat < '{}'; true", pipe.display()));
-        let (stall, thread) = Stall::watch(std::process::id().try_into().unwrap(), Duration::from_millis(600), {
+        let (stall, thread) = StallWatch::start(std::process::id().try_into().unwrap(), Duration::from_millis(600), {
             move || drop(std::fs::OpenOptions::new().write(true).open(pipe))
         });
         assert!(child.wait().unwrap().success(), "the pipe was opened, so it went on");
         thread.join().unwrap();
-        assert!(stall.was_seen());
+        assert!(stall.has_stalled());
     }
 
     #[test]

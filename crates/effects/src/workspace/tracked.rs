@@ -12,10 +12,10 @@ use abide_kernel::input::Refusal;
 use serde::{Deserialize, Serialize};
 
 use super::Repositories;
-use super::durable;
 use super::repository::Repository;
 use super::tree::path_of;
 use super::view::View;
+use crate::durable_file;
 
 /// Where in a home they are listed, a file for each folder.
 const FOLDER: &str = "tracked";
@@ -36,7 +36,7 @@ impl Repositories {
     }
 
     fn listed_git_dirs(&self, root: &Path) -> Option<BTreeSet<PathBuf>> {
-        let text = std::fs::read(self.home.join(FOLDER).join(name(root))).ok()?;
+        let text = std::fs::read(self.home.join(FOLDER).join(list_file_name(root))).ok()?;
         let tracked: Tracked = serde_json::from_slice(&text).ok()?;
         (tracked.root == root).then_some(tracked.folders)
     }
@@ -47,7 +47,7 @@ impl Repositories {
         let tracked = Tracked { root: root.to_path_buf(), folders };
         if let Ok(text) = serde_json::to_vec(&tracked) {
             // A home that is full at this moment lists them before the next command.
-            let _full = durable::replace(&self.home.join(FOLDER), &name(root), &text);
+            let _full = durable_file::replace_file(&self.home.join(FOLDER), &list_file_name(root), &text);
         }
         tracked.folders
     }
@@ -62,8 +62,8 @@ impl Repositories {
 
     /// The files of the commit that is checked out, from the top of the working tree on, each with a zero byte after it.
     fn committed_files(&self, repository: &Repository) -> Result<Vec<u8>, Refusal> {
-        let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
-        let git = self.untrusted(&view)?;
+        let view = View::for_reading(repository, &self.alternates_of(repository)?, &self.scratch_folder())?;
+        let git = self.untrusted_git(&view)?;
         git.run(&[&"ls-tree", &"-r", &"-z", &"--name-only", &"--full-tree", &"HEAD"])
     }
 
@@ -97,6 +97,6 @@ fn outermost(root: &Path) -> Option<Repository> {
     outermost
 }
 
-fn name(root: &Path) -> String {
+fn list_file_name(root: &Path) -> String {
     format!("{}.json", &blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex()[..32])
 }

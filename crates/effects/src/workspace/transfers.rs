@@ -1,11 +1,11 @@
 //! Transfers of objects into mirrors that are under way. The first worktree of a large repository copies its history,
-//! which may take minutes; whoever waits for that can ask here how far it is.
+//! which may take minutes; waiting callers can ask here for the progress.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How far one transfer is.
+/// The progress of one transfer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
     /// The top of the working tree that the objects come from.
@@ -45,24 +45,24 @@ pub(super) struct Transfers(Arc<Mutex<BTreeMap<u64, Transfer>>>);
 
 impl Transfers {
     pub(super) fn list(&self) -> Vec<Transfer> {
-        self.all().values().cloned().collect()
+        self.lock().values().cloned().collect()
     }
 
     /// Listed until the last clone of the result is dropped.
-    pub(super) fn begin(&self, repository: &Path) -> Progress {
-        let mut all = self.all();
+    pub(super) fn begin_transfer(&self, repository: &Path) -> Progress {
+        let mut all = self.lock();
         let number = all.last_key_value().map_or(0, |(number, _)| number + 1);
         let repository = repository.to_path_buf();
         all.insert(number, Transfer { repository, phase: Phase::Counting, done: 0, total: 0 });
         Progress(Arc::new(Entry { transfers: self.clone(), number }))
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Transfer>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Transfer>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// One transfer, for those that carry it out.
+/// The handle of one transfer, for the code that performs it.
 #[derive(Debug, Clone)]
 pub(super) struct Progress(Arc<Entry>);
 
@@ -74,31 +74,31 @@ struct Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.transfers.all().remove(&self.number);
+        self.transfers.lock().remove(&self.number);
     }
 }
 
 impl Progress {
-    pub(super) fn begin(&self, phase: Phase) {
-        self.set(phase, 0, 0);
+    pub(super) fn begin_phase(&self, phase: Phase) {
+        self.set_progress(phase, 0, 0);
     }
 
     /// Takes a line of the receiving git. False where it is not about progress.
-    pub(super) fn read(&self, line: &str) -> bool {
-        let Some((phase, done, total)) = parse(line) else { return false };
-        self.set(phase, done, total);
+    pub(super) fn read_line(&self, line: &str) -> bool {
+        let Some((phase, done, total)) = parse_progress(line) else { return false };
+        self.set_progress(phase, done, total);
         true
     }
 
-    fn set(&self, phase: Phase, done: u64, total: u64) {
-        if let Some(transfer) = self.0.transfers.all().get_mut(&self.0.number) {
+    fn set_progress(&self, phase: Phase, done: u64, total: u64) {
+        if let Some(transfer) = self.0.transfers.lock().get_mut(&self.0.number) {
             *transfer = Transfer { repository: std::mem::take(&mut transfer.repository), phase, done, total };
         }
     }
 }
 
 /// `Receiving objects:  45% (9/20), 1.20 MiB | 3 MiB/s`
-fn parse(line: &str) -> Option<(Phase, u64, u64)> {
+fn parse_progress(line: &str) -> Option<(Phase, u64, u64)> {
     let (title, rest) = line.split_once(':')?;
     let phase = match title.trim() {
         "Receiving objects" => Phase::Receiving,
@@ -115,21 +115,24 @@ mod tests {
 
     #[test]
     fn progress_is_read_from_gits_own_lines() {
-        assert_eq!(parse("Receiving objects:  45% (9/20), 1.20 MiB | 3.00 MiB/s"), Some((Phase::Receiving, 9, 20)));
-        assert_eq!(parse("Resolving deltas: 100% (7/7), done."), Some((Phase::Resolving, 7, 7)));
+        assert_eq!(
+            parse_progress("Receiving objects:  45% (9/20), 1.20 MiB | 3.00 MiB/s"),
+            Some((Phase::Receiving, 9, 20))
+        );
+        assert_eq!(parse_progress("Resolving deltas: 100% (7/7), done."), Some((Phase::Resolving, 7, 7)));
         for other in ["fatal: pack has bad object: (1/2)", "Receiving objects: soon", "Receiving objects: (x/y)", ""] {
-            assert_eq!(parse(other), None, "{other}");
+            assert_eq!(parse_progress(other), None, "{other}");
         }
     }
 
     #[test]
     fn a_transfer_is_listed_while_somebody_carries_it_out() {
         let transfers = Transfers::default();
-        let (one, two) = (transfers.begin(Path::new("/a")), transfers.begin(Path::new("/b")));
-        assert!(one.read("Receiving objects: 50% (1/2)"));
+        let (one, two) = (transfers.begin_transfer(Path::new("/a")), transfers.begin_transfer(Path::new("/b")));
+        assert!(one.read_line("Receiving objects: 50% (1/2)"));
         let phases = || transfers.list().into_iter().map(|it| (it.phase, it.done)).collect::<Vec<_>>();
         assert_eq!(phases(), [(Phase::Receiving, 1), (Phase::Counting, 0)]);
-        one.begin(Phase::Checking);
+        one.begin_phase(Phase::Checking);
         drop(two);
         assert_eq!(phases(), [(Phase::Checking, 0)]);
         let same = one.clone();

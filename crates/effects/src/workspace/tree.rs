@@ -9,8 +9,8 @@ use super::git::Git;
 use super::repository::{Repository, read_record};
 use super::untracked::{LIST, Untracked};
 use super::view::View;
-use super::worktree::repository;
-use super::{Repositories, Workspace, scan, uncommitted};
+use super::worktree::require_repository;
+use super::{Repositories, Workspace, folder_digest, uncommitted};
 use crate::{limits, transient};
 
 /// Lists the tracked files that changed. Those that are marked as unchanged are looked at, too.
@@ -32,21 +32,21 @@ git update-index --add --replace --remove -z --stdin < \"$GIT_DIR/untracked\"
 ";
 
 impl Repositories {
-    /// An identity of a workspace's content: the same as long as nothing changed. None when it can't be told.
+    /// A hash of a workspace's content, which is the same as long as nothing changed. None if it can't be computed.
     ///
-    /// In git it is the hash of a tree with everything that is not ignored. It costs one look at every file, and reading
-    /// those that differ from the index. Where those are too many or too large nobody knows.
+    /// In git it is the hash of a tree with everything that is not ignored. It costs one look at every file, and
+    /// reading those that differ from the index. If those are too many or too large, there is no hash.
     #[must_use]
-    pub fn tree(&self, workspace: &Workspace) -> Option<String> {
-        let Ok(repository) = repository(workspace) else { return scan::digest(&workspace.path) };
-        self.tree_of(&repository, &workspace.path).ok()
+    pub fn tree_hash(&self, workspace: &Workspace) -> Option<String> {
+        let Ok(repository) = require_repository(workspace) else { return folder_digest::digest(&workspace.path) };
+        self.repository_tree(&repository, &workspace.path).ok()
     }
 
-    fn tree_of(&self, repository: &Repository, folder: &Path) -> Result<String, Refusal> {
-        let view = View::reading(repository, &self.alternates_of(repository)?, &self.scratch())?;
-        let git = self.untrusted(&view)?.with_files(&repository.toplevel).with_patience(limits::TREE_PATIENCE);
+    fn repository_tree(&self, repository: &Repository, folder: &Path) -> Result<String, Refusal> {
+        let view = View::for_reading(repository, &self.alternates_of(repository)?, &self.scratch_folder())?;
+        let git = self.untrusted_git(&view)?.with_files(&repository.toplevel).with_patience(limits::TREE_PATIENCE);
         let inside = folder.strip_prefix(&repository.toplevel).unwrap_or(Path::new(""));
-        let prefix = super::git::text(inside)?;
+        let prefix = super::git::utf8_path(inside)?;
         let write = if prefix.is_empty() {
             "git write-tree".to_owned()
         } else {
@@ -56,12 +56,12 @@ impl Repositories {
         };
         // Without anything that is not committed, one sandbox is enough.
         let differs = "test -s \"$GIT_DIR/changed\" || test -s \"$GIT_DIR/untracked\"";
-        let hash = git.script(&format!("{LIST_CHANGED}{LIST_UNTRACKED}if {differs}; then exit; fi\n{write}"))?;
+        let hash = git.run_script(&format!("{LIST_CHANGED}{LIST_UNTRACKED}if {differs}; then exit; fi\n{write}"))?;
         let hash = match hash.is_empty() {
             true => {
-                let (changed, untracked) = (listed(&view, "changed")?, listed(&view, "untracked")?);
-                uncommitted::check(&repository.toplevel, names(&changed).chain(names(&untracked)))?;
-                git.script(&format!("{ADD}{write}"))?
+                let (changed, untracked) = (read_list(&view, "changed")?, read_list(&view, "untracked")?);
+                uncommitted::enforce_bound(&repository.toplevel, split_names(&changed).chain(split_names(&untracked)))?;
+                git.run_script(&format!("{ADD}{write}"))?
             }
             false => hash,
         };
@@ -69,9 +69,9 @@ impl Repositories {
     }
 }
 
-/// A working tree and the means to look into it.
+/// A captured working tree.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(super) struct WorkingTree {
     /// Sees the repository's objects and those made here; its index holds the files.
     pub(super) git: Git,
     pub(super) view: View,
@@ -81,21 +81,21 @@ pub(super) struct Tree {
     pub(super) repositories: Vec<PathBuf>,
 }
 
-impl Tree {
+impl WorkingTree {
     /// Runs a script before the files are put into the index, and one after.
-    pub(super) fn of(
+    pub(super) fn capture(
         repositories: &Repositories,
         view: View,
         folder: &Path,
         before: &str,
         after: &str,
-    ) -> Result<Tree, Refusal> {
-        let git = repositories.untrusted(&view)?.with_files(folder);
-        let mut printed = git.script(&format!("{before}{LIST_CHANGED}{LIST}"))?;
-        let (changed, untracked) = (listed(&view, "changed")?, Untracked::read(&view, folder)?);
-        uncommitted::check(folder, names(&changed).chain(untracked.files.iter().map(Vec::as_slice)))?;
-        view.write("untracked", untracked.joined())?;
-        printed.extend(git.script(&format!("{ADD}{after}"))?);
+    ) -> Result<WorkingTree, Refusal> {
+        let git = repositories.untrusted_git(&view)?.with_files(folder);
+        let mut printed = git.run_script(&format!("{before}{LIST_CHANGED}{LIST}"))?;
+        let (changed, untracked) = (read_list(&view, "changed")?, Untracked::read(&view, folder)?);
+        uncommitted::enforce_bound(folder, split_names(&changed).chain(untracked.files.iter().map(Vec::as_slice)))?;
+        view.write_file("untracked", untracked.nul_separated())?;
+        printed.extend(git.run_script(&format!("{ADD}{after}"))?);
         // Hashes, and names of refs: one that was changed here would be a ref that nobody has.
         let printed = String::from_utf8(printed).map_err(|_| {
             let message = format!("a ref in {} has a name that is not UTF-8", folder.display());
@@ -103,19 +103,19 @@ impl Tree {
                 .with_hint("rename it: git branch -m OLD NEW; nothing was removed")
         })?;
         let lines = printed.lines().map(str::to_owned).collect();
-        Ok(Tree { git, view, lines, repositories: untracked.repositories })
+        Ok(WorkingTree { git, view, lines, repositories: untracked.repositories })
     }
 
     /// git with an index that holds `tree`, which has to be counted before, and the same objects.
     pub(super) fn with_index(&self, name: &str, tree: &str) -> Result<Git, Refusal> {
-        let git = self.git.with_index(self.view.place(name)).with_less_memory();
+        let git = self.git.with_index(self.view.path_of(name)).with_less_memory();
         git.run(&[&"read-tree", &tree])?;
         Ok(git)
     }
 }
 
 /// A list of names that a script made in a view.
-pub(super) fn listed(view: &View, list: &str) -> Result<Vec<u8>, Refusal> {
+pub(super) fn read_list(view: &View, list: &str) -> Result<Vec<u8>, Refusal> {
     match read_record(view.git_dir(), list, limits::GIT_OUTPUT_BYTES) {
         Ok(listed) => Ok(listed),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -127,7 +127,7 @@ pub(super) fn listed(view: &View, list: &str) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-pub(super) fn names(listed: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn split_names(listed: &[u8]) -> impl Iterator<Item = &[u8]> {
     listed.split(|byte| *byte == 0).filter(|name| !name.is_empty())
 }
 

@@ -25,15 +25,16 @@ pub(super) struct TreeSize {
 
 impl TreeSize {
     /// The size of a tree, or of that of a commit.
-    pub(super) fn of(git: &Git, tree: &str) -> Result<TreeSize, Refusal> {
-        let mut objects = Objects::of(git)?;
-        let size = Count { objects: &mut objects, known: HashMap::new(), read: 0 }.tree(&format!("{tree}^{{tree}}"))?;
+    pub(super) fn measure(git: &Git, tree: &str) -> Result<TreeSize, Refusal> {
+        let mut objects = Objects::start(git)?;
+        let size = TreeCounter { objects: &mut objects, known: HashMap::new(), read: 0 }
+            .measure_subtrees(&format!("{tree}^{{tree}}"))?;
         objects.finish()?;
         Ok(size)
     }
 
     /// Refuses a tree that is larger than any that is worked with. `what` names it for a person.
-    pub(super) fn check(&self, what: &str) -> Result<(), Refusal> {
+    pub(super) fn enforce_bounds(&self, what: &str) -> Result<(), Refusal> {
         let bounds = [
             (self.entries, limits::TREE_ENTRIES, "entries"),
             (self.depth, limits::TREE_DEPTH, "folders inside of each other"),
@@ -45,7 +46,7 @@ impl TreeSize {
         }
     }
 
-    fn add(&mut self, below: TreeSize, name_bytes: u64) {
+    fn add_subtree(&mut self, below: TreeSize, name_bytes: u64) {
         self.entries = self.entries.saturating_add(below.entries);
         self.bytes = self.bytes.saturating_add(below.bytes);
         self.depth = self.depth.max(below.depth + 1);
@@ -54,9 +55,9 @@ impl TreeSize {
 }
 
 /// Counts the tree of a commit, and refuses one that is too large.
-pub(super) fn check_tree(git: &Git, commit: &str) -> Result<TreeSize, Refusal> {
-    let size = TreeSize::of(git, commit)?;
-    size.check(&format!("the tree of {commit}"))?;
+pub(super) fn measure_bounded(git: &Git, commit: &str) -> Result<TreeSize, Refusal> {
+    let size = TreeSize::measure(git, commit)?;
+    size.enforce_bounds(&format!("the tree of {commit}"))?;
     Ok(size)
 }
 
@@ -67,13 +68,13 @@ pub(super) fn too_large(what: &str, found: u64, most: u64, unit: &str) -> Refusa
 }
 
 /// A tree that is being counted: the trees below it that are still to be counted, and its totals so far.
-struct Open {
+struct OpenTree {
     id: String,
     rest: Vec<(String, u64)>,
     size: TreeSize,
 }
 
-struct Count<'a, 'b> {
+struct TreeCounter<'a, 'b> {
     objects: &'a mut Objects<'b>,
     /// Totals of trees by their ids; none while a tree is being counted.
     known: HashMap<String, Option<TreeSize>>,
@@ -81,23 +82,23 @@ struct Count<'a, 'b> {
     read: u64,
 }
 
-impl Count<'_, '_> {
-    fn tree(&mut self, top: &str) -> Result<TreeSize, Refusal> {
-        let mut open = vec![self.open(top)?];
+impl TreeCounter<'_, '_> {
+    fn measure_subtrees(&mut self, top: &str) -> Result<TreeSize, Refusal> {
+        let mut open = vec![self.open_tree(top)?];
         loop {
             let depth = open.len() as u64;
             let Some(last) = open.last_mut() else { return Ok(TreeSize::default()) };
             let Some((id, name_bytes)) = last.rest.last() else {
-                let Open { id, size, .. } = open.pop().unwrap_or_else(|| unreachable!("it was there"));
+                let OpenTree { id, size, .. } = open.pop().unwrap_or_else(|| unreachable!("it was there"));
                 self.known.insert(id, Some(size));
                 let Some(above) = open.last_mut() else { return Ok(size) };
                 let (_, name_bytes) = above.rest.pop().unwrap_or_default();
-                above.size.add(size, name_bytes);
+                above.size.add_subtree(size, name_bytes);
                 continue;
             };
             match self.known.get(id) {
                 Some(Some(size)) => {
-                    last.size.add(*size, *name_bytes);
+                    last.size.add_subtree(*size, *name_bytes);
                     last.rest.pop();
                 }
                 // Only an object that does not match its name can be part of itself.
@@ -111,14 +112,14 @@ impl Count<'_, '_> {
                 }
                 None => {
                     let id = id.clone();
-                    open.push(self.open(&id)?);
+                    open.push(self.open_tree(&id)?);
                 }
             }
         }
     }
 
     /// Reads a tree, and counts the entries that are not trees.
-    fn open(&mut self, id: &str) -> Result<Open, Refusal> {
+    fn open_tree(&mut self, id: &str) -> Result<OpenTree, Refusal> {
         let missing = || {
             let message = format!("the tree {id} is missing, or no tree");
             Refusal::new(ErrorCode::DamagedObjects, message)
@@ -146,7 +147,7 @@ impl Count<'_, '_> {
             ));
         }
         size.bytes = self.objects.sizes(&files)?;
-        Ok(Open { id: tree.id, rest, size })
+        Ok(OpenTree { id: tree.id, rest, size })
     }
 }
 

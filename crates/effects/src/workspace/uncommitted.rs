@@ -9,7 +9,7 @@ use super::tree::path_of;
 use crate::limits;
 
 /// Refuses where the files, by their names from the top of the folder, are more than can be saved.
-pub(super) fn check<'a>(folder: &Path, names: impl Iterator<Item = &'a [u8]>) -> Result<(), Refusal> {
+pub(super) fn enforce_bound<'a>(folder: &Path, names: impl Iterator<Item = &'a [u8]>) -> Result<(), Refusal> {
     let (mut files, mut bytes, mut largest) = (0_usize, 0_u64, (0, &b""[..]));
     for name in names.filter(|name| !name.is_empty()) {
         files += 1;
@@ -52,8 +52,8 @@ mod tests {
     fn a_million_small_files_are_too_many() {
         let folder = tempfile::tempdir().unwrap();
         let names = |count| std::iter::repeat_n(&b"small"[..], count);
-        check(folder.path(), names(limits::UNCOMMITTED_FILES)).unwrap();
-        let refusal = check(folder.path(), names(1_000_000)).unwrap_err();
+        enforce_bound(folder.path(), names(limits::UNCOMMITTED_FILES)).unwrap();
+        let refusal = enforce_bound(folder.path(), names(1_000_000)).unwrap_err();
         assert_eq!(refusal.code, ErrorCode::TooMuchUncommitted);
         assert!(refusal.message.contains("1000000 files"), "{}", refusal.message);
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::repository::read_record;
-use super::tree::{self, listed, path_of};
+use super::tree::{self, path_of, read_list};
 use super::view::View;
 use crate::limits;
 
@@ -36,28 +36,28 @@ pub(super) struct Untracked {
 impl Untracked {
     /// Reads the lists that `LIST` made of a folder.
     pub(super) fn read(view: &View, folder: &Path) -> Result<Untracked, Refusal> {
-        nothing_unreadable(view, folder)?;
-        let now = names(view, "untracked-now")?;
-        let before = names(view, "untracked-before")?;
+        refuse_unreadable(view, folder)?;
+        let now = read_names(view, "untracked-now")?;
+        let before = read_names(view, "untracked-before")?;
         let own: Vec<Vec<u8>> = before.difference(&now).cloned().collect();
-        let mut all: Vec<Vec<u8>> = now.into_iter().chain(bounded(own, folder)?).collect();
+        let mut all: Vec<Vec<u8>> = now.into_iter().chain(bounded_own(own, folder)?).collect();
         all.sort();
         let (repositories, files) = all.into_iter().partition::<Vec<_>, _>(|name| name.ends_with(b"/"));
         Ok(Untracked { files, repositories: repositories.iter().map(|name| path_of(name)).collect() })
     }
 
     /// The files, for the standard input of git.
-    pub(super) fn joined(&self) -> Vec<u8> {
+    pub(super) fn nul_separated(&self) -> Vec<u8> {
         self.files.iter().flat_map(|name| name.iter().copied().chain([0])).collect()
     }
 }
 
-fn names(view: &View, list: &str) -> Result<BTreeSet<Vec<u8>>, Refusal> {
-    Ok(tree::names(&listed(view, list)?).map(<[u8]>::to_vec).collect())
+fn read_names(view: &View, list: &str) -> Result<BTreeSet<Vec<u8>>, Refusal> {
+    Ok(tree::split_names(&read_list(view, list)?).map(<[u8]>::to_vec).collect())
 }
 
 /// Refuses where git warned of something that it could not look into.
-fn nothing_unreadable(view: &View, folder: &Path) -> Result<(), Refusal> {
+fn refuse_unreadable(view: &View, folder: &Path) -> Result<(), Refusal> {
     let warnings = read_record(view.git_dir(), "warnings", limits::GIT_OUTPUT_BYTES).unwrap_or_default();
     let warnings = String::from_utf8_lossy(&warnings).into_owned();
     let Some(warning) = warnings.lines().find(|line| !is_harmless(line)) else { return Ok(()) };
@@ -77,7 +77,7 @@ fn is_harmless(warning: &str) -> bool {
 }
 
 /// The files that are ignored only by the agent's own rules, if they are not too many.
-fn bounded(mut own: Vec<Vec<u8>>, folder: &Path) -> Result<Vec<Vec<u8>>, Refusal> {
+fn bounded_own(mut own: Vec<Vec<u8>>, folder: &Path) -> Result<Vec<Vec<u8>>, Refusal> {
     let size = |name: &Vec<u8>| folder.join(path_of(name)).symlink_metadata().map_or(0, |found| found.len());
     let bytes = |own: &[Vec<u8>]| own.iter().map(size).sum::<u64>();
     let fits = |own: &[Vec<u8>]| own.len() <= limits::OWN_IGNORED_FILES && bytes(own) <= limits::OWN_IGNORED_BYTES;

@@ -1,5 +1,5 @@
-//! Upkeep of the mirrors. Each transfer adds a pack, and git gets slower with each; and a mirror of a repository that
-//! nobody works on any more takes room for nothing.
+//! Upkeep of the mirrors. Each transfer adds a pack, and git gets slower with each; and a mirror of a repository
+//! without worktrees takes room for nothing.
 //!
 //! Packs are put together without a look at what is reachable, so no object is ever dropped. git that reads a mirror
 //! meanwhile looks for the packs anew where one that it knew is gone. A mirror goes only if no worktree began in it and
@@ -18,23 +18,24 @@ use crate::limits;
 
 /// The outcome of one round of upkeep.
 #[derive(Debug, Default)]
-pub struct Tidied {
+pub struct UpkeepReport {
     /// Mirrors whose packs were put together.
     pub repacked: Vec<PathBuf>,
     pub removed: Vec<PathBuf>,
-    /// Those that are left as they were, and why.
+    /// The mirrors that are left as they were, with the reason.
     pub failed: Vec<(PathBuf, Refusal)>,
 }
 
 impl Repositories {
-    /// Looks after all mirrors. It takes as long as git does, and holds nobody up meanwhile.
+    /// Repacks all mirrors that need it, and removes unused ones. It takes as long as git does, and blocks no other
+    /// work.
     #[must_use]
-    pub fn tidy_mirrors(&self, now: SystemTime) -> Tidied {
-        let mut tidied = Tidied::default();
+    pub fn tidy_mirrors(&self, now: SystemTime) -> UpkeepReport {
+        let mut tidied = UpkeepReport::default();
         // Without the folder there are none.
         for entry in fs::read_dir(self.home.join(MIRRORS)).into_iter().flatten().flatten() {
             let Ok(id) = entry.file_name().into_string() else { continue };
-            let mirror = Mirror::named(&self.home, &id);
+            let mirror = Mirror::by_id(&self.home, &id);
             let dir = mirror.dir().to_path_buf();
             if !mirror.exists() {
                 continue;
@@ -57,16 +58,16 @@ impl Repositories {
             return Ok(false);
         }
         for prefix in [BASE, KEPT, LOGGED] {
-            if !mirror.refs(prefix)?.is_empty() {
+            if !mirror.list_refs(prefix)?.is_empty() {
                 return Ok(false);
             }
         }
         // Moved first: a folder that is half deleted would be taken for a mirror.
-        let apart = new_scratch(&self.scratch()).map_err(|error| mirror.failed(&error))?;
+        let apart = new_scratch(&self.scratch_folder()).map_err(|error| mirror.failure(&error))?;
         let (repository, alternates) = (mirror.origin(), mirror.alternates());
-        fs::rename(mirror.dir(), apart.path().join("mirror")).map_err(|error| mirror.failed(&error))?;
+        fs::rename(mirror.dir(), apart.path().join("mirror")).map_err(|error| mirror.failure(&error))?;
         if let Some(repository) = repository.filter(|_| !alternates.is_empty()) {
-            mirror.record(&repository, alternates)?;
+            mirror.record_origin(&repository, alternates)?;
         }
         Ok(true)
     }
@@ -85,7 +86,7 @@ fn repack(mirror: &Mirror) -> Result<bool, Refusal> {
     if packs <= limits::MIRROR_PACKS {
         return Ok(false);
     }
-    let git = mirror.git()?.with_more_memory();
+    let git = mirror.open_git()?.with_more_memory();
     git.run(&[&"-c", &"pack.threads=1", &"repack", &"-q", &"-d", &"-l", &"--geometric=2"])?;
     Ok(true)
 }

@@ -14,17 +14,17 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::durable;
-use super::git::{Git, text, user_setting};
+use super::git::{Git, user_setting, utf8_path};
 use super::mirror::Mirror;
 use super::repository::{Repository, Settings, open_record, read, read_record};
-use super::tree_size::check_tree;
+use super::tree_size::measure_bounded;
+use crate::durable_file;
+use crate::file_identity::open_unlinked;
 use crate::limits;
 use crate::transient;
-use crate::unlinked::open_unlinked;
 
 /// Settings of a repository that say how its files are to be read. None of them names a program or another file.
-const CARRIED: &[&str] = &[
+const FILE_SETTINGS: &[&str] = &[
     "core.filemode",
     "core.symlinks",
     "core.ignorecase",
@@ -46,22 +46,28 @@ pub(super) struct View {
 }
 
 impl View {
-    /// For looking at a repository: its objects, refs and index, and the files of its working tree.
-    pub(super) fn reading(repository: &Repository, alternates: &[PathBuf], scratch: &Path) -> Result<View, Refusal> {
+    /// A view for reading a repository: its objects, refs and index, and the files of its working tree.
+    pub(super) fn for_reading(
+        repository: &Repository,
+        alternates: &[PathBuf],
+        scratch: &Path,
+    ) -> Result<View, Refusal> {
         let settings = Settings::read(repository)?;
-        View::new(repository, alternates, scratch, &config(&settings, &carried(&settings)))?.with_files(repository)
+        View::new(repository, alternates, scratch, &make_config(&settings, &file_settings(&settings)))?
+            .with_files(repository)
     }
 
-    /// For looking at the repository of a worktree. Its files are read as the user's settings say, whatever its agent wrote
-    /// into its own. Its reflogs are seen.
+    /// A view for reading the repository of a worktree. Its files are read as the user's settings say, whatever its
+    /// agent wrote into its own. Its reflogs are visible.
     pub(super) fn of_worktree(
         repository: &Repository,
         alternates: &[PathBuf],
         scratch: &Path,
-        carried: &Carried,
+        file_settings: &FileSettings,
     ) -> Result<View, Refusal> {
         let settings = Settings::read(repository)?;
-        let view = View::new(repository, alternates, scratch, &config(&settings, carried))?.with_files(repository)?;
+        let view = View::new(repository, alternates, scratch, &make_config(&settings, file_settings))?
+            .with_files(repository)?;
         let logs = repository.common_dir.join("logs");
         symlink(logs, view.git_dir.join("logs")).map_err(|error| failed(&repository.git_dir, &error))?;
         Ok(view)
@@ -71,23 +77,27 @@ impl View {
         let failed = |error: io::Error| failed(&repository.git_dir, &error);
         private_folder(&self.git_dir.join("objects/info")).map_err(failed)?;
         let behind = repository.common_dir.join("objects");
-        self.write("objects/info/alternates", format!("{}\n", as_alternate(&behind)?))?;
+        self.write_file("objects/info/alternates", format!("{}\n", as_alternate(&behind)?))?;
         copy_indexes(&repository.git_dir, &self.git_dir).map_err(failed)?;
         self.read.push(repository.toplevel.clone());
         Ok(self)
     }
 
-    /// For changing the refs of a worktree's own repository.
-    pub(super) fn owning(repository: &Repository, alternates: &[PathBuf], scratch: &Path) -> Result<View, Refusal> {
-        let view = View::writing(repository, alternates, scratch)?;
+    /// A view for changing the refs of a worktree's own repository.
+    pub(super) fn for_owning(repository: &Repository, alternates: &[PathBuf], scratch: &Path) -> Result<View, Refusal> {
+        let view = View::for_writing(repository, alternates, scratch)?;
         // Deleting a ref writes the list of packed ones anew, beside the other records.
         Ok(View { write: vec![repository.common_dir.clone()], ..view })
     }
 
-    /// For adding objects and refs to a repository.
-    pub(super) fn writing(repository: &Repository, alternates: &[PathBuf], scratch: &Path) -> Result<View, Refusal> {
+    /// A view for adding objects and refs to a repository.
+    pub(super) fn for_writing(
+        repository: &Repository,
+        alternates: &[PathBuf],
+        scratch: &Path,
+    ) -> Result<View, Refusal> {
         let settings = Settings::read(repository)?;
-        let mut view = View::new(repository, alternates, scratch, &config(&settings, &carried(&settings)))?;
+        let mut view = View::new(repository, alternates, scratch, &make_config(&settings, &file_settings(&settings)))?;
         let failed = |error: io::Error| failed(&repository.git_dir, &error);
         make_logs(&repository.common_dir).map_err(failed)?;
         for part in ["objects", "logs"] {
@@ -98,20 +108,20 @@ impl View {
         Ok(view)
     }
 
-    /// For comparing the files of a worktree with a commit of its mirror, where its own repository can't be read.
+    /// A view for comparing the files of a worktree with a commit of its mirror, if its own repository can't be read.
     pub(super) fn of_commit(
         mirror: &Mirror,
         commit: &str,
         folder: &Path,
         scratch: &Path,
-        carried: &Carried,
+        file_settings: &FileSettings,
     ) -> Result<View, Refusal> {
         let records = mirror.dir().to_path_buf();
         let repository = Repository { toplevel: folder.into(), git_dir: records.clone(), common_dir: records };
-        let view = View::of_worktree(&repository, &[], scratch, carried)?;
-        view.write("HEAD", format!("{commit}\n"))?;
+        let view = View::of_worktree(&repository, &[], scratch, file_settings)?;
+        view.write_file("HEAD", format!("{commit}\n"))?;
         let git = Git::trusted(&view.git_dir)?;
-        check_tree(&git, commit)?;
+        measure_bounded(&git, commit)?;
         git.run(&[&"read-tree", &commit])?;
         Ok(view)
     }
@@ -123,19 +133,20 @@ impl View {
         let folder = new_scratch(scratch).map_err(failed)?;
         let git_dir = folder.path().join("git");
         private_folder(&git_dir.join("info")).map_err(failed)?;
-        durable::write(&git_dir.join("HEAD"), head_of(&repository.git_dir).map_err(failed)?).map_err(failed)?;
-        durable::write(&git_dir.join("config"), config).map_err(failed)?;
-        let excluded = excludes(&repository.common_dir);
-        durable::write(&git_dir.join("info/exclude"), excluded).map_err(failed)?;
+        durable_file::write_private(&git_dir.join("HEAD"), head_of(&repository.git_dir).map_err(failed)?)
+            .map_err(failed)?;
+        durable_file::write_private(&git_dir.join("config"), config).map_err(failed)?;
+        let excluded = exclude_patterns(&repository.common_dir);
+        durable_file::write_private(&git_dir.join("info/exclude"), excluded).map_err(failed)?;
         for part in REFS {
             let there = repository.common_dir.join(part);
             if there.symlink_metadata().is_ok() {
                 symlink(there, git_dir.join(part)).map_err(failed)?;
             }
         }
-        let shallow = shallow(&repository.common_dir);
+        let shallow = shallow_commits(&repository.common_dir);
         if !shallow.is_empty() {
-            durable::write(&git_dir.join("shallow"), shallow).map_err(failed)?;
+            durable_file::write_private(&git_dir.join("shallow"), shallow).map_err(failed)?;
         }
         let mut read = vec![repository.common_dir.clone()];
         read.extend_from_slice(alternates);
@@ -146,7 +157,7 @@ impl View {
         &self.git_dir
     }
 
-    /// What a sandboxed git may read besides the view itself.
+    /// The paths that a sandboxed git may read besides the view itself.
     pub(super) fn readable(&self) -> Vec<PathBuf> {
         let inside = |path: &&PathBuf| !self.write.contains(path);
         self.read.iter().filter(inside).cloned().collect()
@@ -157,18 +168,18 @@ impl View {
     }
 
     /// A file of the view's git directory, for input that git reads by name.
-    pub(super) fn place(&self, name: &str) -> PathBuf {
+    pub(super) fn path_of(&self, name: &str) -> PathBuf {
         self.git_dir.join(name)
     }
 
     /// Writes such a file.
-    pub(super) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), Refusal> {
-        durable::write(&self.place(name), content).map_err(|error| failed(&self.git_dir, &error))
+    pub(super) fn write_file(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), Refusal> {
+        durable_file::write_private(&self.path_of(name), content).map_err(|error| failed(&self.git_dir, &error))
     }
 
     /// Writes such a file, a line each.
-    pub(super) fn list(&self, name: &str, lines: impl Iterator<Item = String>) -> Result<(), Refusal> {
-        self.write(name, lines.map(|line| line + "\n").collect::<String>())
+    pub(super) fn write_lines(&self, name: &str, lines: impl Iterator<Item = String>) -> Result<(), Refusal> {
+        self.write_file(name, lines.map(|line| line + "\n").collect::<String>())
     }
 
     /// Pretends that history begins with this commit.
@@ -176,19 +187,19 @@ impl View {
         let shallow = self.git_dir.join("shallow");
         let mut known = fs::read(&shallow).unwrap_or_default();
         known.extend_from_slice(format!("{commit}\n").as_bytes());
-        durable::write(&shallow, known)
+        durable_file::write_private(&shallow, known)
     }
 }
 
 /// The commits at which a repository's history begins: lines of hashes, and none that is something else.
-fn shallow(common_dir: &Path) -> Vec<u8> {
+fn shallow_commits(common_dir: &Path) -> Vec<u8> {
     let listed = read_record(common_dir, "shallow", limits::GIT_SETTINGS_BYTES).unwrap_or_default();
     let is_hash = |line: &&[u8]| matches!(line.len(), 40 | 64) && line.iter().all(u8::is_ascii_hexdigit);
     let lines = listed.split(|byte| *byte == b'\n').filter(is_hash);
     lines.flat_map(|line| line.iter().copied().chain([b'\n'])).collect()
 }
 
-/// Where a repository without reflogs gets its first. A link in its place is refused, also one that leads nowhere.
+/// Creates the folder of reflogs in a repository without them. A link in its place is refused, also a dangling one.
 fn make_logs(common_dir: &Path) -> io::Result<()> {
     let records = open_unlinked(common_dir)?;
     // With the mode that git would give it.
@@ -208,7 +219,7 @@ pub(super) fn new_scratch(scratch: &Path) -> io::Result<TempDir> {
 
 /// A path as a line of a list of alternates.
 pub(super) fn as_alternate(path: &Path) -> Result<String, Refusal> {
-    let path = text(path)?;
+    let path = utf8_path(path)?;
     if !path.contains(['"', '\\', '\n']) && !path.starts_with('#') {
         return Ok(path.to_owned());
     }
@@ -224,32 +235,33 @@ pub(super) fn head_of(git_dir: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-fn plain(value: &str) -> bool {
+fn is_alphanumeric(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Settings that say how files are to be read, by their keys.
-pub(super) type Carried = BTreeMap<String, String>;
+pub(super) type FileSettings = BTreeMap<String, String>;
 
 /// Those of them that a repository has.
-pub(super) fn carried(settings: &Settings) -> Carried {
-    let own = CARRIED.iter().filter_map(|key| Some((*key, settings.get(key).filter(|value| plain(value))?)));
+pub(super) fn file_settings(settings: &Settings) -> FileSettings {
+    let own =
+        FILE_SETTINGS.iter().filter_map(|key| Some((*key, settings.get(key).filter(|value| is_alphanumeric(value))?)));
     own.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-fn config(settings: &Settings, carried: &Carried) -> String {
+fn make_config(settings: &Settings, file_settings: &FileSettings) -> String {
     let (format, refs) = (settings.object_format(), settings.get("extensions.refstorage"));
     let version = u8::from(format != "sha1" || refs.is_some());
     let mut config = format!(
         "[core]\n\trepositoryFormatVersion = {version}\n\tbare = false\n\tlogAllRefUpdates = true\n\tsparseCheckout = true\n"
     );
-    for (key, value) in carried {
+    for (key, value) in file_settings {
         config.push_str(&format!("\t{} = {value}\n", key.trim_start_matches("core.")));
     }
-    if format != "sha1" && plain(format) {
+    if format != "sha1" && is_alphanumeric(format) {
         config.push_str(&format!("[extensions]\n\tobjectFormat = {format}\n"));
     }
-    if let Some(refs) = refs.filter(|refs| plain(refs)) {
+    if let Some(refs) = refs.filter(|refs| is_alphanumeric(refs)) {
         config.push_str(&format!("[extensions]\n\trefStorage = {refs}\n"));
     }
     config
@@ -264,8 +276,8 @@ pub(super) fn user_ignored() -> Vec<u8> {
     own.and_then(|own| read(&own, limits::GIT_SETTINGS_BYTES).ok()).unwrap_or_default()
 }
 
-/// What the user and the repository ignore, besides the tree's own files.
-fn excludes(common_dir: &Path) -> Vec<u8> {
+/// The patterns that the user and the repository ignore, besides the tree's own files.
+fn exclude_patterns(common_dir: &Path) -> Vec<u8> {
     let mut excluded = user_ignored();
     excluded.push(b'\n');
     excluded.extend(read_record(common_dir, "info/exclude", limits::GIT_SETTINGS_BYTES).unwrap_or_default());
@@ -341,7 +353,7 @@ mod tests {
         Ok(names)
     }
 
-    fn run(folder: &Path, args: &[&str]) {
+    fn run_git(folder: &Path, args: &[&str]) {
         assert!(Command::new("git").current_dir(folder).args(args).status().unwrap().success());
     }
 
@@ -349,14 +361,14 @@ mod tests {
     #[test]
     fn of_an_index_only_the_part_that_it_names_is_copied() {
         let folder = tempfile::tempdir().unwrap();
-        run(folder.path(), &["init", "-q"]);
+        run_git(folder.path(), &["init", "-q"]);
         let records = folder.path().join(".git");
         assert_eq!(copied(&records).unwrap(), Vec::<String>::new());
         fs::write(folder.path().join("file"), "link").unwrap();
-        run(folder.path(), &["add", "-A"]);
+        run_git(folder.path(), &["add", "-A"]);
         fs::write(records.join(format!("sharedindex.{}", "a".repeat(40))), "").unwrap();
         assert_eq!(copied(&records).unwrap(), ["index"]);
-        run(folder.path(), &["update-index", "--split-index"]);
+        run_git(folder.path(), &["update-index", "--split-index"]);
         let names = copied(&records).unwrap();
         assert!(names.len() == 2 && names[1].starts_with("sharedindex.") && !names[1].contains("aaaa"), "{names:?}");
     }

@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
-use super::aside::own_place;
-use super::check::canonical_as_far_as_it_exists;
-use super::durable;
 use super::git::Git;
-use super::making::{Making, Record};
 use super::mirror::{BASE, Mirror, Owner, Refs, USER, parse_refs};
 use super::objects::Objects;
 use super::repository::{Repository, Settings, borrows_from, read_record};
+use super::staged_removal::worktree_path;
 use super::transfers::{Progress, Transfers};
-use super::tree_size::{TreeSize, check_tree, too_large};
-use super::view::{Carried, View, as_alternate, carried};
+use super::tree_size::{TreeSize, measure_bounded, too_large};
+use super::validate::canonical_as_far_as_it_exists;
+use super::view::{FileSettings, View, as_alternate, file_settings};
+use super::worktree_record::{CreationNote, WorktreeRecord};
 use super::{BRANCHES, Repositories, Workspace};
+use crate::durable_file;
 use crate::limits;
 use crate::transient;
 
@@ -34,18 +34,18 @@ pub struct Worktree {
     pub base_commit: String,
     /// The top of the user's working tree that it was made from.
     pub repo: PathBuf,
-    /// What its user should know: changes that are not in it, submodules that are empty.
+    /// Notes for its user: changes that are not in it, submodules that are empty.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// A repository that a worktree is to be made of, as it is at this moment.
-pub(super) struct Source {
+/// The repository that a worktree is made from, as it is at this moment.
+pub(super) struct WorktreeSource {
     pub(super) mirror: Mirror,
     pub(super) repository: Repository,
     pub(super) settings: Settings,
     /// Those that say how files are to be read: the user's, also where the repository is itself a worktree of ours.
-    carried: Carried,
+    file_settings: FileSettings,
     /// The top of the user's working tree: another one where the repository is itself a worktree of ours.
     pub(super) user: PathBuf,
     /// The object stores outside of the repository that its objects come from.
@@ -62,61 +62,63 @@ impl Repositories {
     /// Makes a folder with a repository of its own, in which `branch` begins at the commit that is checked out. Objects
     /// come only from stores that a person agreed to: see [`Repositories::agree`].
     pub fn create_worktree(&self, of: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
-        let _used = self.using_mirrors();
+        let _used = self.lock_mirrors();
         let nowhere = Git::trusted(Path::new("/dev/null"))?;
-        if !branch.starts_with(BRANCHES) || !nowhere.ask(&[&"check-ref-format", &"--branch", &branch])?.ok {
+        if !branch.starts_with(BRANCHES)
+            || !nowhere.run_unchecked(&[&"check-ref-format", &"--branch", &branch])?.succeeded
+        {
             let message = format!("{branch:?} can't be the name of a branch of ours");
             return Err(Refusal::new(ErrorCode::BranchName, message).fill("prefix", BRANCHES));
         }
-        let source = self.source(&repository(of)?)?;
+        let source = self.read_source(&require_repository(of)?)?;
         let Some(base) = source.head.clone() else {
             let message = format!("the repository {} has no commit yet", source.repository.toplevel.display());
             return Err(Refusal::new(ErrorCode::UnbornHead, message)
                 .with_hint("commit something first: a worktree starts from a commit"));
         };
-        let folder = free(folder)?;
-        let partial = source.transfer(&base)?;
-        let size = check_tree(&source.mirror.git()?, &base)?;
-        let notes = source.notes(&base, partial)?;
+        let folder = require_free_folder(folder)?;
+        let partial = source.transfer_objects(&base)?;
+        let size = measure_bounded(&source.mirror.open_git()?, &base)?;
+        let notes = source.collect_notes(&base, partial)?;
         let worktree =
             Worktree { path: folder, branch: branch.into(), base_commit: base, repo: source.user.clone(), notes };
-        let record = source.record(worktree);
-        let making = Making::begin(&record)?;
-        let made = source.make(&record.worktree, &size, &making).and_then(|()| record.write());
+        let record = source.make_record(worktree);
+        let note = CreationNote::create(&record)?;
+        let made = source.create(&record.worktree, &size, &note).and_then(|()| record.write());
         if let Err(refusal) = made {
-            // Nobody has worked in it: what there is of it is ours.
+            // No agent has worked in it, so its folder can be deleted.
             let _left = fs::remove_dir_all(&record.worktree.path);
             source.mirror.delete_ref(&base_ref(&record.worktree.path))?;
-            Record::delete(&record.worktree.path)?;
-            making.done()?;
+            WorktreeRecord::delete(&record.worktree.path)?;
+            note.delete()?;
             return Err(refusal);
         }
-        making.done()?;
+        note.delete()?;
         Ok(record.worktree)
     }
 
-    /// Looks at a repository, for a worktree that is to be made of it.
-    pub(super) fn source(&self, repository: &Repository) -> Result<Source, Refusal> {
+    /// Reads a repository that a worktree is to be made from.
+    pub(super) fn read_source(&self, repository: &Repository) -> Result<WorktreeSource, Refusal> {
         let settings = Settings::read(repository)?;
-        let record = Record::of(&repository.toplevel)?.filter(|record| !record.converting);
+        let record = WorktreeRecord::read(&repository.toplevel)?.filter(|record| !record.converting);
         let own = record.and_then(|record| {
-            Some((Mirror::named(&self.home, &record.mirror?), record.worktree.repo, record.settings))
+            Some((Mirror::by_id(&self.home, &record.mirror?), record.worktree.repo, record.settings))
         });
         if own.is_some() {
-            records_are_its_own(repository)?;
+            require_own_records(repository)?;
         }
-        let (mirror, alternates, user, carried) = match own {
-            Some((mirror, user, carried)) => (mirror.clone(), vec![mirror.objects()], user, carried),
+        let (mirror, alternates, user, file_settings) = match own {
+            Some((mirror, user, file_settings)) => (mirror.clone(), vec![mirror.objects()], user, file_settings),
             None => {
-                let mirror = Mirror::of(&self.home, &repository.common_dir);
-                let alternates = agreed(&mirror, repository)?;
-                (mirror, alternates, repository.toplevel.clone(), carried(&settings))
+                let mirror = Mirror::of_repository(&self.home, &repository.common_dir);
+                let alternates = agreed_stores(&mirror, repository)?;
+                (mirror, alternates, repository.toplevel.clone(), file_settings(&settings))
             }
         };
         mirror.prepare(repository, &settings)?;
-        let view = View::reading(repository, &alternates, &self.scratch())?;
-        let git = self.untrusted(&view)?.with_files(&repository.toplevel);
-        let listed = git.script(
+        let view = View::for_reading(repository, &alternates, &self.scratch_folder())?;
+        let git = self.untrusted_git(&view)?.with_files(&repository.toplevel);
+        let listed = git.run_script(
             "git rev-parse -q --verify 'HEAD^{commit}' || echo unborn\n\
              git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/tags",
         )?;
@@ -126,19 +128,31 @@ impl Repositories {
         let head = Some(head).filter(|head| head != "unborn" && !head.is_empty());
         let refs = parse_refs(refs.as_bytes(), "refs/");
         let (repository, transfers) = (repository.clone(), self.transfers.clone());
-        Ok(Source { mirror, repository, settings, carried, user, alternates, view, git, transfers, head, refs })
+        Ok(WorktreeSource {
+            mirror,
+            repository,
+            settings,
+            file_settings,
+            user,
+            alternates,
+            view,
+            git,
+            transfers,
+            head,
+            refs,
+        })
     }
 }
 
 /// The object stores outside of the repository that its objects may come from: those that a person agreed to. Commands of
 /// an agent, and everybody else who may write the repository's records, could name those of any repository of this machine.
-fn agreed(mirror: &Mirror, repository: &Repository) -> Result<Vec<PathBuf>, Refusal> {
+fn agreed_stores(mirror: &Mirror, repository: &Repository) -> Result<Vec<PathBuf>, Refusal> {
     let now = borrows_from(&repository.common_dir)?;
     if mirror.alternates() == now {
         return Ok(now);
     }
     let path = repository.toplevel.display();
-    let message = format!("the repository {path} takes objects from elsewhere: {}", listed(&now));
+    let message = format!("the repository {path} takes objects from elsewhere: {}", join_paths(&now));
     let hint = "use mode direct, or ask the operator to attach it: abide workspace attach --worktree";
     Err(Refusal::new(ErrorCode::BorrowedObjects, message).with_hint(hint))
 }
@@ -146,15 +160,15 @@ fn agreed(mirror: &Mirror, repository: &Repository) -> Result<Vec<PathBuf>, Refu
 /// The sentence about the object stores of others that a repository takes objects from, where there are any.
 pub(super) fn borrows_note(toplevel: &Path, stores: &[PathBuf]) -> Option<String> {
     let some = !stores.is_empty();
-    some.then(|| format!("the repository {} takes objects from {}", toplevel.display(), listed(stores)))
+    some.then(|| format!("the repository {} takes objects from {}", toplevel.display(), join_paths(stores)))
 }
 
-fn listed(paths: &[PathBuf]) -> String {
+fn join_paths(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// Refuses a worktree whose `.git` leads elsewhere: its agent could have the records of any repository taken for its own.
-pub(super) fn records_are_its_own(repository: &Repository) -> Result<(), Refusal> {
+pub(super) fn require_own_records(repository: &Repository) -> Result<(), Refusal> {
     if repository.common_dir == repository.toplevel.join(".git") && !repository.is_linked() {
         return Ok(());
     }
@@ -163,19 +177,19 @@ pub(super) fn records_are_its_own(repository: &Repository) -> Result<(), Refusal
     Err(Refusal::new(ErrorCode::NotAWorktree, message))
 }
 
-impl Source {
-    /// Brings the mirror up to date with the repository. Says whether only the newest commit could be had.
-    pub(super) fn transfer(&self, base: &str) -> Result<bool, Refusal> {
-        let progress = self.transfers.begin(&self.repository.toplevel);
+impl WorktreeSource {
+    /// Brings the mirror up to date with the repository. Returns whether only the newest commit could be had.
+    pub(super) fn transfer_objects(&self, base: &str) -> Result<bool, Refusal> {
+        let progress = self.transfers.begin_transfer(&self.repository.toplevel);
         let head = BTreeSet::from([base.to_owned()]);
         let mut all: BTreeSet<String> = self.refs.values().cloned().collect();
         all.extend(head.iter().cloned());
         let taken = if self.settings.is_partial() {
             Err(Refusal::new(ErrorCode::PartialClone, ""))
         } else {
-            let all_taken = self.mirror.take(&self.view, &self.git, &all, self.owner(&progress));
+            let all_taken = self.mirror.take_objects(&self.view, &self.git, &all, self.owner(&progress));
             // A branch with a damaged history must not stand in the way of the one that is wanted.
-            all_taken.or_else(|_| self.mirror.take(&self.view, &self.git, &head, self.owner(&progress)))
+            all_taken.or_else(|_| self.mirror.take_objects(&self.view, &self.git, &head, self.owner(&progress)))
         };
         match taken {
             Ok(()) => Ok(false),
@@ -184,8 +198,13 @@ impl Source {
         }
     }
 
-    pub(super) fn record(&self, worktree: Worktree) -> Record {
-        Record { worktree, mirror: Some(self.mirror.id.clone()), settings: self.carried.clone(), converting: false }
+    pub(super) fn make_record(&self, worktree: Worktree) -> WorktreeRecord {
+        WorktreeRecord {
+            worktree,
+            mirror: Some(self.mirror.id.clone()),
+            settings: self.file_settings.clone(),
+            converting: false,
+        }
     }
 
     fn owner<'a>(&self, progress: &'a Progress) -> Owner<'a> {
@@ -210,10 +229,10 @@ impl Source {
                 .with_hint(transient::hint(&error, "see to the disk"))
         })?;
         let head = BTreeSet::from([base.to_owned()]);
-        self.mirror.take(&self.view, &self.git, &head, self.owner(progress)).map_err(missing)
+        self.mirror.take_objects(&self.view, &self.git, &head, self.owner(progress)).map_err(missing)
     }
 
-    fn notes(&self, base: &str, partial: bool) -> Result<Vec<String>, Refusal> {
+    fn collect_notes(&self, base: &str, partial: bool) -> Result<Vec<String>, Refusal> {
         let path = self.repository.toplevel.display();
         let mut notes = Vec::new();
         if self.is_users() {
@@ -222,7 +241,7 @@ impl Source {
         if self.is_dirty()? {
             notes.push(format!("what is not committed in {path} is not in it"));
         }
-        if self.mirror.git()?.ask(&[&"cat-file", &"-e", &format!("{base}:.gitmodules")])?.ok {
+        if self.mirror.open_git()?.run_unchecked(&[&"cat-file", &"-e", &format!("{base}:.gitmodules")])?.succeeded {
             notes.push("the folders of submodules are empty".to_owned());
         }
         if partial {
@@ -234,49 +253,49 @@ impl Source {
     /// Whether something is not committed. Compares with the commit that is checked out, whose tree has to be counted before.
     fn is_dirty(&self) -> Result<bool, Refusal> {
         let changed = "git status --porcelain -z --no-renames --ignore-submodules=all | head -c 1";
-        Ok(!self.git.script(changed)?.is_empty())
+        Ok(!self.git.run_script(changed)?.is_empty())
     }
 
-    fn make(&self, worktree: &Worktree, size: &TreeSize, making: &Making) -> Result<(), Refusal> {
+    fn create(&self, worktree: &Worktree, size: &TreeSize, note: &CreationNote) -> Result<(), Refusal> {
         let base = &worktree.base_commit;
         self.mirror.set_ref(&base_ref(&worktree.path), base)?;
-        let refs = self.mirror.present(&self.refs)?;
+        let refs = self.mirror.filter_present(&self.refs)?;
         if self.is_users() {
             self.mirror.set_refs(USER, &refs)?;
             self.mirror.link_large_files(&self.repository.common_dir)?;
         }
-        let git = self.init(worktree, &self.mirror.refs(USER)?)?;
-        self.has_room(worktree, &self.checked_out(worktree, &git, size)?)?;
-        git.run_holding(&[&"read-tree", &"-m", &"-u", &"HEAD"], making.held()).map(drop)
+        let git = self.init_repository(worktree, &self.mirror.list_refs(USER)?)?;
+        self.require_room(worktree, &self.checked_out_size(worktree, &git, size)?)?;
+        git.run_with_lock(&[&"read-tree", &"-m", &"-u", &"HEAD"], note.lock_file()).map(drop)
     }
 
     /// The part of a tree that is checked out: all of it, unless the patterns of a sparse checkout leave some out.
-    fn checked_out(&self, worktree: &Worktree, git: &Git, whole: &TreeSize) -> Result<TreeSize, Refusal> {
+    fn checked_out_size(&self, worktree: &Worktree, git: &Git, whole: &TreeSize) -> Result<TreeSize, Refusal> {
         if !self.is_sparse() {
             return Ok(*whole);
         }
         // In an index apart: git checks out nothing that the worktree's own says is there. The patterns have the syntax of
         // those that ignore files, and name what is to be there.
-        let apart = git.with_index(self.view.place("sparse"));
+        let apart = git.with_index(self.view.path_of("sparse"));
         apart.run(&[&"read-tree", &"HEAD"])?;
         let patterns = worktree.path.join(".git/info/sparse-checkout");
         let listed = apart.run(&[&"ls-files", &"-c", &"-i", &"-X", &patterns, &"--stage", &"-z"])?;
         let id =
             |entry: &[u8]| entry.split(|byte| *byte == b' ').nth(1).map(|id| String::from_utf8_lossy(id).into_owned());
         let ids: Vec<String> = listed.split(|byte| *byte == 0).filter_map(id).collect();
-        let mut objects = Objects::of(git)?;
+        let mut objects = Objects::start(git)?;
         let bytes = objects.sizes(&ids)?;
         objects.finish()?;
         Ok(TreeSize { entries: whole.entries.min(ids.len() as u64), bytes, ..*whole })
     }
 
     /// Refuses to check out more than the disk has room for, and more than an agent may have others write.
-    fn has_room(&self, worktree: &Worktree, size: &TreeSize) -> Result<(), Refusal> {
+    fn require_room(&self, worktree: &Worktree, size: &TreeSize) -> Result<(), Refusal> {
         if !self.is_users() && size.bytes > limits::TREE_BYTES {
             let what = format!("the tree of {}", worktree.base_commit);
             return Err(too_large(&what, size.bytes, limits::TREE_BYTES, "bytes"));
         }
-        let spare = self.git.spare(&worktree.path);
+        let spare = self.git.measure_spare(&worktree.path);
         let bytes = size.bytes.saturating_add(size.entries.saturating_mul(limits::FILE_ROOM_BYTES));
         if bytes <= spare.bytes && size.entries <= spare.inodes {
             return Ok(());
@@ -295,7 +314,7 @@ impl Source {
     }
 
     /// The worktree's own repository, with nothing checked out.
-    pub(super) fn init(&self, worktree: &Worktree, user: &Refs) -> Result<Git, Refusal> {
+    pub(super) fn init_repository(&self, worktree: &Worktree, user: &Refs) -> Result<Git, Refusal> {
         let (folder, branch) = (&worktree.path, &worktree.branch);
         let failed = |error: io::Error| {
             let message = format!("{} could not be made: {error}", folder.display());
@@ -307,28 +326,29 @@ impl Source {
         let git = Git::trusted(&dir)?;
         let format = format!("--object-format={}", self.settings.object_format());
         git.run(&[&"init", &"-q", &"--template=", &format!("--initial-branch={branch}"), &format])?;
-        for (key, value) in remotes(&self.settings) {
+        for (key, value) in remote_settings(&self.settings) {
             git.run(&[&"config", &"--add", &key, &value])?;
         }
-        for (key, value) in &self.carried {
+        for (key, value) in &self.file_settings {
             git.run(&[&"config", key, value])?;
         }
         for folder in ["info", "hooks", "objects/info"] {
             abide_private::private_folder(&dir.join(folder)).map_err(failed)?;
         }
         let alternate = format!("{}\n", as_alternate(&self.mirror.objects())?);
-        durable::write(&dir.join("objects/info/alternates"), alternate).map_err(failed)?;
+        durable_file::write_private(&dir.join("objects/info/alternates"), alternate).map_err(failed)?;
         let shallow = self.mirror.shallow();
         if !shallow.is_empty() {
-            durable::write(&dir.join("shallow"), shallow).map_err(failed)?;
+            durable_file::write_private(&dir.join("shallow"), shallow).map_err(failed)?;
         }
         if self.is_sparse() {
             let patterns = read_record(&self.repository.git_dir, "info/sparse-checkout", limits::GIT_SETTINGS_BYTES);
-            durable::write(&dir.join("info/sparse-checkout"), patterns.unwrap_or_default()).map_err(failed)?;
+            durable_file::write_private(&dir.join("info/sparse-checkout"), patterns.unwrap_or_default())
+                .map_err(failed)?;
             git.run(&[&"config", &"core.sparseCheckout", &"true"])?;
         }
         let mut lines = format!("create refs/heads/{branch} {}\n", worktree.base_commit);
-        lines.extend(user.iter().map(|(name, id)| format!("update {} {id}\n", shown_as(name))));
+        lines.extend(user.iter().map(|(name, id)| format!("update {} {id}\n", worktree_ref(name))));
         git.run_with(&[&"update-ref", &"--stdin"], lines.as_bytes())?;
         git.run(&[&"pack-refs", &"--all"])?;
         Ok(git.with_files(folder))
@@ -339,7 +359,7 @@ impl Source {
 pub(super) const SHOWN_USER: &str = "user";
 
 /// The name under which a worktree has a branch or tag of the user's.
-pub(super) fn shown_as(name: &str) -> String {
+pub(super) fn worktree_ref(name: &str) -> String {
     match name.strip_prefix("heads/") {
         Some(branch) => format!("refs/remotes/{SHOWN_USER}/{branch}"),
         None => format!("refs/{name}"),
@@ -359,9 +379,9 @@ fn is_plain(byte: u8) -> bool {
 }
 
 /// The remotes of the user's repository, as settings, without passwords and tokens.
-fn remotes(settings: &Settings) -> Vec<(&str, String)> {
+fn remote_settings(settings: &Settings) -> Vec<(&str, String)> {
     let of_remote = |key: &str| key.starts_with("remote.");
-    let settings = settings.all().filter(|(key, _)| of_remote(key));
+    let settings = settings.iter().filter(|(key, _)| of_remote(key));
     let kept = settings.filter_map(|(key, value)| match key.rsplit('.').next() {
         Some("url" | "pushurl") => Some((key, without_credentials(value))),
         Some("fetch") => Some((key, value.to_owned())),
@@ -396,15 +416,15 @@ fn after_user(address: &str) -> &str {
     address.rsplit_once('@').map_or(address, |(_, host)| host)
 }
 
-pub(super) fn repository(workspace: &Workspace) -> Result<Repository, Refusal> {
+pub(super) fn require_repository(workspace: &Workspace) -> Result<Repository, Refusal> {
     workspace.git.as_ref().map(super::GitRoot::repository).ok_or_else(|| {
         let message = format!("{} is not in a git repository that knows it", workspace.path.display());
         Refusal::new(ErrorCode::NoGit, message)
     })
 }
 
-/// A folder that nothing is in yet, by its canonical name.
-fn free(folder: &Path) -> Result<PathBuf, Refusal> {
+/// An empty or missing folder, by its canonical path.
+fn require_free_folder(folder: &Path) -> Result<PathBuf, Refusal> {
     let folder = canonical_as_far_as_it_exists(folder)?;
     let shown = folder.display();
     let occupied = || {
@@ -416,7 +436,7 @@ fn free(folder: &Path) -> Result<PathBuf, Refusal> {
             Refusal::new(ErrorCode::NameNotUtf8, format!("{shown} is not UTF-8")).with_hint("choose a plain name")
         );
     }
-    if own_place(&folder) != folder {
+    if worktree_path(&folder) != folder {
         let message = format!("{shown} has a name that folders have while they are removed");
         return Err(Refusal::new(ErrorCode::FolderName, message));
     }

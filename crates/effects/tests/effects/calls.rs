@@ -1,6 +1,6 @@
 //! Calls as a model writes them, parsed as those of every turn are.
 
-use abide_effects::hands::{Hands, Job};
+use abide_effects::executor::{Executor, Job};
 use abide_effects::policy::CallPolicy;
 use abide_effects::tools::ToolSet;
 use abide_kernel::effect::Effect;
@@ -31,7 +31,7 @@ pub fn file_call(tool: &str, input: &Value) -> Result<FileCall, Refusal> {
 
 /// Whose call it is, and where it runs.
 pub struct Run<'a> {
-    pub hands: &'a Hands,
+    pub executor: &'a Executor,
     pub agent: &'a AgentId,
     pub exec: &'a str,
     pub call: &'a str,
@@ -47,7 +47,7 @@ impl Run<'_> {
             Ok(call) => {
                 let (tool, call, place) = (tool.to_owned(), Box::new(call), Box::new(self.place));
                 let effect = Effect::RunTool { exec_id, call_id, tool, input, call, place };
-                self.hands.perform_under(self.policy, self.agent, effect).unwrap()
+                self.executor.perform_under(self.policy, self.agent, effect).unwrap()
             }
             Err(refusal) => {
                 let (status, result) = (ToolStatus::Failed, refusal.into_result());
@@ -58,6 +58,6 @@ impl Run<'_> {
 }
 
 /// A call of an agent's turn that no policy holds back.
-pub fn run<'a>(hands: &'a Hands, agent: &'a AgentId, exec: &'a str, call: &'a str, place: Place) -> Run<'a> {
-    Run { hands, agent, exec, call, place, policy: CallPolicy::default() }
+pub fn run<'a>(executor: &'a Executor, agent: &'a AgentId, exec: &'a str, call: &'a str, place: Place) -> Run<'a> {
+    Run { executor, agent, exec, call, place, policy: CallPolicy::default() }
 }

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use abide_effects::process::{Bounds, Ended, Launch, Options, Output, Process, Processes};
+use abide_effects::process::{Bounds, Launch, Options, Output, Process, ProcessExit, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
 use tempfile::TempDir;
 
@@ -104,7 +104,7 @@ impl World {
         self.processes.start(self.launch(command)).await.unwrap()
     }
 
-    pub(crate) async fn run(&self, command: &str) -> (Ended, Output) {
+    pub(crate) async fn run(&self, command: &str) -> (ProcessExit, Output) {
         let process = self.start(command).await;
         let ended = process.wait().await;
         (ended, process.output())
@@ -113,12 +113,13 @@ impl World {
     /// Standard output as text, and the exit code.
     pub(crate) async fn say(&self, command: &str) -> (String, Option<i32>) {
         let (ended, output) = self.run(command).await;
-        let text = |kept: &abide_effects::process::Kept| String::from_utf8_lossy(&kept.whole().unwrap()).into_owned();
+        let text =
+            |kept: &abide_effects::process::OutputExcerpt| String::from_utf8_lossy(&kept.whole().unwrap()).into_owned();
         println!("{}", text(&output.stderr));
         (text(&output.stdout), ended.exit_code)
     }
 
-    /// What carries this command's marker and runs.
+    /// The running processes with this command's marker.
     pub(crate) fn alive(&self, process: &Process) -> Vec<i32> {
         carriers(marker_in(&process.recovery()))
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use abide_effects::hands::Allow;
+use abide_effects::executor::AllowFolder;
 use abide_effects::workspace::WritableSettings;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
@@ -17,11 +17,11 @@ use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::{Value, json};
 
 use crate::calls::run;
-use crate::hands::{Stage, result};
+use crate::executor::{Stage, result};
 use crate::workspace::{Ground, everything, git, put};
 
 /// A person who may use every folder.
-fn any() -> Allow {
+fn any() -> AllowFolder {
     Box::new(|_, _| Ok(()))
 }
 
@@ -42,7 +42,7 @@ impl Agent {
     async fn in_worktree() -> Agent {
         let (stage, ground) = (Stage::new(), Ground::new());
         let path = ground.repo.display().to_string();
-        let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
+        let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
         let place = Place { workspace: Some(bound(attached)), ..Place::default() };
         Agent { stage, ground, place }
     }
@@ -52,7 +52,7 @@ impl Agent {
     }
 
     async fn call(&self, tool: &str, input: Value) -> Value {
-        let run = run(&self.stage.hands, &self.stage.agent, "exec_1", "call_1", self.place.clone());
+        let run = run(&self.stage.executor, &self.stage.agent, "exec_1", "call_1", self.place.clone());
         result(&run.job(tool, input).await).1
     }
 
@@ -269,7 +269,7 @@ async fn the_users_branches_come_with_the_next_turn() {
     agent.ground.commit("second");
     let tip = agent.ground.git(&["rev-parse", "HEAD"]);
     let seen = |exec: &str| {
-        let run = run(&agent.stage.hands, &agent.stage.agent, exec, "call_1", agent.place.clone());
+        let run = run(&agent.stage.executor, &agent.stage.agent, exec, "call_1", agent.place.clone());
         run.job("ExecCommand", json!({ "cmd": "git rev-parse user/main" }))
     };
     assert_ne!(result(&seen("exec_1").await).1["stdout"], format!("{tip}\n"), "in the middle of a turn nothing moves");
@@ -281,7 +281,7 @@ async fn the_users_large_files_can_be_read_beside_the_mirror() {
     let (stage, ground) = (Stage::new(), Ground::new());
     put(&ground.repo.join(".git/lfs/objects/ab/cd/large"), "large");
     let path = ground.repo.display().to_string();
-    let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
+    let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
     let place = Place { workspace: Some(bound(attached)), ..Place::default() };
     let agent = Agent { stage, ground, place };
     // Where git-lfs looks: beside the objects that the repository borrows.
@@ -294,12 +294,13 @@ async fn the_users_large_files_can_be_read_beside_the_mirror() {
 #[tokio::test]
 async fn hooks_in_the_working_tree_are_named_when_it_is_attached() {
     let (stage, ground) = (Stage::new(), Ground::new());
-    let attach = || stage.hands.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
+    let attach =
+        || stage.executor.attach_folder(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
     assert_eq!(attach().await.unwrap().note, None);
     ground.git(&["config", "core.hooksPath", ".husky"]);
     assert!(attach().await.unwrap().note.unwrap().contains("/.husky, which the agent can write"));
     let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
-    let writable = async || stage.hands.writable_settings(&place).await.hooks;
+    let writable = async || stage.executor.writable_settings(&place).await.hooks;
     assert_eq!(writable().await, Some(ground.repo.join(".husky")));
     // A path that only looks as if it led elsewhere, and one that only looks as if it did not.
     let link = ground.repo.with_file_name("link");
@@ -326,21 +327,21 @@ async fn a_repository_in_a_tracked_folder_is_named() {
     let agent = Agent::in_folder();
     agent.quietly("git init -q folder; git init -q new").await;
     let repo = agent.ground.repo.clone();
-    let named = agent.stage.hands.writable_settings(&agent.place).await;
+    let named = agent.stage.executor.writable_settings(&agent.place).await;
     assert_eq!(named.nested, [repo.join("folder")], "the user tracks no file in the other one");
     assert!(named.warnings().iter().any(|warning| warning.contains("has a .git of its own")));
     // The same where the folder is what the agent was given.
     let place = Place { configured: Some(repo.join("folder").display().to_string()), ..Place::default() };
-    assert_eq!(agent.stage.hands.writable_settings(&place).await.nested, [repo.join("folder")]);
+    assert_eq!(agent.stage.executor.writable_settings(&place).await.nested, [repo.join("folder")]);
     fs::remove_dir_all(repo.join("folder/.git")).unwrap();
-    assert_eq!(agent.stage.hands.writable_settings(&agent.place).await.nested, [] as [PathBuf; 0]);
+    assert_eq!(agent.stage.executor.writable_settings(&agent.place).await.nested, [] as [PathBuf; 0]);
 }
 
 #[tokio::test]
 async fn settings_that_are_included_from_the_working_tree_are_named() {
     let (stage, ground) = (Stage::new(), Ground::new());
     let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
-    let writable = async || stage.hands.writable_settings(&place).await;
+    let writable = async || stage.executor.writable_settings(&place).await;
     assert_eq!(writable().await, WritableSettings::default());
     let outside = ground.repo.with_file_name("outside");
     // Relative to each file, by condition or not, there or not; a file outside may lead back, and a link may lead out.
@@ -359,7 +360,7 @@ async fn settings_that_are_included_from_the_working_tree_are_named() {
     assert_eq!(found.files, expected);
     assert_eq!(found.hooks, Some(ground.repo.join("tools/hooks")), "an included file sets it");
     let path = ground.repo.display().to_string();
-    let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
+    let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
     let note = attached.note.unwrap();
     assert!(note.contains("git reads settings from") && note.contains("shared.gitconfig, which the agent"), "{note}");
     // A file that includes without end is read to a bound.
@@ -368,9 +369,13 @@ async fn settings_that_are_included_from_the_working_tree_are_named() {
     let count = writable().await.files.len();
     assert!(count > 10 && count < 100, "{count}");
     let path = ground.repo.display().to_string();
-    let attached = stage.hands.attach(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
+    let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
     let place = Place { workspace: Some(bound(attached)), ..Place::default() };
-    assert_eq!(stage.hands.writable_settings(&place).await, WritableSettings::default(), "a worktree includes nothing");
+    assert_eq!(
+        stage.executor.writable_settings(&place).await,
+        WritableSettings::default(),
+        "a worktree includes nothing"
+    );
 }
 
 #[tokio::test]
@@ -378,7 +383,7 @@ async fn programs_that_settings_name_in_the_working_tree_are_named() {
     let (stage, ground) = (Stage::new(), Ground::new());
     let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
     let writable = async || {
-        let found = stage.hands.writable_settings(&place).await;
+        let found = stage.executor.writable_settings(&place).await;
         found.programs.into_iter().map(|program| (program.setting, program.path)).collect::<Vec<_>>()
     };
     assert_eq!(writable().await, []);
@@ -402,7 +407,8 @@ async fn programs_that_settings_name_in_the_working_tree_are_named() {
     }
     let expected = settings.map(|(key, _, path)| (key.to_owned(), ground.repo.join(path)));
     assert_eq!(writable().await, expected);
-    let attach = || stage.hands.attach(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
+    let attach =
+        || stage.executor.attach_folder(&stage.agent, ground.repo.display().to_string(), WorkspaceMode::Direct, any());
     let note = attach().await.unwrap().note.unwrap();
     assert!(note.contains("tools/fsm (core.fsmonitor names it), which the agent can write"), "{note}");
     for (key, _, _) in settings {
@@ -546,15 +552,15 @@ async fn a_repository_of_the_agents_opens_no_bare_repository_of_the_users() {
     for name in ["mirrors/x", "mirrors/y", "more/z"] {
         agent.fails(&write(name)).await;
     }
-    let Agent { stage: Stage { hands, home, .. }, ground, place } = agent;
-    drop(hands);
+    let Agent { stage: Stage { executor, home, .. }, ground, place } = agent;
+    drop(executor);
     let mut agent = Agent { stage: Stage::at(home), ground, place };
     for name in ["mirrors/x", "mirrors/y", "more/z"] {
         agent.fails(&write(name)).await;
     }
     // A person's word counts anew, for the repository that was named.
     let path = repo.display().to_string();
-    agent.stage.hands.attach(&agent.stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
+    agent.stage.executor.attach_folder(&agent.stage.agent, path, WorkspaceMode::Direct, any()).await.unwrap();
     agent.quietly(&write("more/z")).await;
     agent.fails(&write("mirrors/y")).await;
     // Going to a folder in the workspace is no such word.
@@ -569,7 +575,7 @@ async fn a_command_ends_when_the_users_git_takes_a_protection_away() {
     let running = agent.call("ExecCommand", json!({ "cmd": "sleep 30", "yield_time_ms": 50 })).await;
     let task_id = TaskId::new(running["task_handle"]["task_id"].as_str().unwrap());
     agent.ground.git(&["remote", "add", "origin", "https://example.org/x"]);
-    let ended = agent.stage.hands.perform(&agent.stage.agent, Effect::AwaitTask { task_id }).unwrap().await;
+    let ended = agent.stage.executor.perform(&agent.stage.agent, Effect::AwaitTask { task_id }).unwrap().await;
     let Some(Input::EndTask { end, .. }) = ended.into_iter().next() else { panic!("it has not ended") };
     let config = agent.ground.repo.join(".git/config");
     let said = format!("unprotected: {} could not be protected", config.display());
@@ -645,7 +651,7 @@ async fn a_repository_of_the_agents_does_not_take_the_place_of_the_users() {
         let refused = agent.call("ExecCommand", json!({ "cmd": "true" })).await;
         assert_eq!(refused["error"]["code"], "unprotected", "{harm}: {refused}");
         assert!(refused["error"]["message"].as_str().unwrap().contains("has HEAD, objects and refs"), "{refused}");
-        let named = agent.stage.hands.writable_settings(&agent.place).await;
+        let named = agent.stage.executor.writable_settings(&agent.place).await;
         assert_eq!(named.shadowing, Some(repo.clone()));
         fs::remove_file(repo.join("HEAD")).unwrap();
         agent.quietly("git status --porcelain > /dev/null").await;
@@ -738,9 +744,9 @@ async fn a_git_directory_that_was_damaged_when_the_daemon_was_killed_is_restored
     let task = TaskId::new(running["task_handle"]["task_id"].as_str().unwrap());
     let records: Vec<PathBuf> = fs::read_dir(&heads).unwrap().map(|entry| entry.unwrap().path()).collect();
     let record = fs::read(&records[0]).unwrap();
-    let (hands, name) = (&agent.stage.hands, &agent.stage.agent);
-    let _none = hands.perform(name, Effect::EndTask { task_id: task.clone(), force: true }).unwrap().await;
-    let _ended = hands.perform(name, Effect::AwaitTask { task_id: task }).unwrap().await;
+    let (executor, name) = (&agent.stage.executor, &agent.stage.agent);
+    let _none = executor.perform(name, Effect::EndTask { task_id: task.clone(), force: true }).unwrap().await;
+    let _ended = executor.perform(name, Effect::AwaitTask { task_id: task }).unwrap().await;
     assert_eq!(fs::read_dir(&heads).unwrap().count(), 0, "a command that ended leaves no record");
     put(&heads.join("earlier-0"), record);
     let head = agent.ground.repo.join(".git/HEAD");
@@ -748,8 +754,8 @@ async fn a_git_directory_that_was_damaged_when_the_daemon_was_killed_is_restored
     let link = agent.ground.repo.join(".git/COMMIT_EDITMSG");
     let _none = fs::remove_file(&link);
     std::os::unix::fs::symlink("/nowhere", &link).unwrap();
-    let Agent { stage: Stage { hands, home, .. }, ground, .. } = agent;
-    drop(hands);
+    let Agent { stage: Stage { executor, home, .. }, ground, .. } = agent;
+    drop(executor);
     let _next = Stage::at(home);
     assert_eq!(fs::read_to_string(head).unwrap(), "ref: refs/heads/main\n");
     assert!(link.symlink_metadata().is_err(), "links that the command made go, too");
@@ -808,7 +814,7 @@ async fn a_swapped_link_shows_no_command_what_lies_outside() {
     assert!(started > 0, "some are started all the same");
     let _ended = agent
         .stage
-        .hands
+        .executor
         .perform(&agent.stage.agent, Effect::EndTask { task_id: TaskId::new(task), force: true })
         .unwrap()
         .await;

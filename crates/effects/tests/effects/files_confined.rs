@@ -126,7 +126,7 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
                 3 => ("Glob", json!({ "pattern": "d/**/beside" })),
                 _ => ("WriteFile", json!({ "path": "d/file", "content": format!("inside {round}") })),
             };
-            match files::run(&file_call(tool, &input).unwrap(), root) {
+            match files::run_call(&file_call(tool, &input).unwrap(), root) {
                 Ok(result) => {
                     seen.0 += 1;
                     let said = result.to_string();
@@ -158,7 +158,7 @@ fn what_is_closed_is_refused_by_every_tool_however_it_is_named() {
     workspace.link("new", ".keys/new");
     let closed = [workspace.path(".keys"), workspace.path(".file"), workspace.path("not there")];
     let root = Root::open(&workspace.path("")).unwrap().without(closed);
-    let run = |tool: &str, input: &Value| files::run(&file_call(tool, input).unwrap(), &root);
+    let run = |tool: &str, input: &Value| files::run_call(&file_call(tool, input).unwrap(), &root);
     let absolute = workspace.path(".keys/id").canonicalize().unwrap();
     for path in [".keys/id", "d/../.keys/id", "folder/id", "id", ".file", "file", absolute.to_str().unwrap()] {
         for (tool, input) in calls(path) {

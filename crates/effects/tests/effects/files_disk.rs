@@ -35,7 +35,7 @@ fn a_full_disk_leaves_the_old_file() {
 }
 
 fn call(root: &Root, tool: &str, input: Value) -> Result<Value, abide_kernel::input::Refusal> {
-    files::run(&file_call(tool, &input).unwrap(), root)
+    files::run_call(&file_call(tool, &input).unwrap(), root)
 }
 
 /// A small change to one file and a large new one.

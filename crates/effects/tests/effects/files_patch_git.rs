@@ -66,7 +66,7 @@ fn git(folder: &Path, args: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8(output.stdout).unwrap())
 }
 
-/// What git says leads from one tree to the other.
+/// The patch that git makes from one tree to the other.
 fn git_diff(before: &Tree, after: &Tree, options: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     assert!(git(folder.path(), &["init", "-q"]).0);

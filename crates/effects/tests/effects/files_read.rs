@@ -55,7 +55,7 @@ fn long_lines_and_long_files_are_clipped_and_say_so() {
     let result = workspace.does("ReadFile", json!({ "path": "many", "limit": 20_000 }));
     assert!(result["content"].as_str().unwrap().len() <= limits::READ_BYTES);
     assert_eq!((&result["lines"], &result["truncated"]), (&json!(100_000), &json!(true)));
-    // What is left is had by going on where it says.
+    // The rest is read by continuing at the given line.
     let (mut at, mut whole) = (1, String::new());
     loop {
         let result = workspace.does("ReadFile", json!({ "path": "many", "offset": at, "limit": 20_000 }));
@@ -123,7 +123,7 @@ fn what_is_no_file_is_refused_and_nothing_hangs() {
     }
     let call = |folder: &str, path: &str| {
         let call = file_call("ReadFile", &json!({ "path": path })).unwrap();
-        files::run(&call, &Root::open(folder.as_ref()).unwrap()).unwrap_err()
+        files::run_call(&call, &Root::open(folder.as_ref()).unwrap()).unwrap_err()
     };
     assert_eq!(call("/dev", "null").code, ErrorCode::NotAFile);
     assert_eq!(call(&format!("/proc/{}", std::process::id()), "status").code, ErrorCode::NotAFile);
@@ -206,7 +206,7 @@ fn a_large_image_is_refused_with_a_way_to_make_it_smaller() {
     let most = abide_kernel::limits::IMAGE_BYTES;
     workspace.put("fits.png", png(most));
     let shown = workspace.does("ReadFile", json!({ "path": "fits.png" }));
-    // What is shown is what a model's prompt takes for an image.
+    // The result has the shape that a model's prompt takes for an image.
     let (images, left) = abide_kernel::prompt::image::images_in(&shown);
     assert_eq!((images.len(), &left["image"]), (1, &json!("(image 1)")));
     workspace.put("large.png", png(most + 1));

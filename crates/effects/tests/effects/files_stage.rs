@@ -67,7 +67,7 @@ impl Workspace {
     }
 
     pub fn call(&self, tool: &str, input: &Value) -> Result<Value, Refusal> {
-        files::run(&file_call(tool, input)?, &self.root)
+        files::run_call(&file_call(tool, input)?, &self.root)
     }
 
     pub fn does(&self, tool: &str, input: Value) -> Value {

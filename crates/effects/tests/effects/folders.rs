@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use abide_effects::Hands;
-use abide_effects::hands::Job;
+use abide_effects::Executor;
+use abide_effects::executor::Job;
 use abide_kernel::effect::Effect;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::calls::run;
-use crate::hands::{Stage, result};
+use crate::executor::{Stage, result};
 
 /// Agents of one daemon in folders outside of its home.
 struct Ground {
@@ -37,7 +37,7 @@ impl Ground {
     }
 
     fn call(&self, who: &str, folder: &Path, tool: &str, input: Value) -> Job {
-        call(&self.stage.hands, who, folder, tool, input)
+        call(&self.stage.executor, who, folder, tool, input)
     }
 
     fn exec(&self, who: &str, folder: &Path, cmd: &str, yield_ms: u64) -> Job {
@@ -51,7 +51,7 @@ impl Ground {
     /// Lets go of the folder, as the end of a turn does.
     async fn end_turn(&self, who: &str, folder: &Path) -> Vec<Input> {
         let effect = Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None };
-        self.stage.hands.perform(&agent(who), effect).unwrap().await
+        self.stage.executor.perform(&agent(who), effect).unwrap().await
     }
 }
 
@@ -59,9 +59,9 @@ fn agent(name: &str) -> AgentId {
     AgentId::new(name).unwrap()
 }
 
-fn call(hands: &Hands, who: &str, folder: &Path, tool: &str, input: Value) -> Job {
+fn call(executor: &Executor, who: &str, folder: &Path, tool: &str, input: Value) -> Job {
     let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
-    run(hands, &agent(who), &format!("exec_{who}"), &format!("call_{who}"), place).job(tool, input)
+    run(executor, &agent(who), &format!("exec_{who}"), &format!("call_{who}"), place).job(tool, input)
 }
 
 fn code(inputs: &[Input]) -> Value {
@@ -80,7 +80,7 @@ async fn a_folder_is_held_until_the_turn_ends_and_readers_do_not_wait() {
     let written = ground.write("ada", &folder).await;
     is_done(&written);
     assert!(written.iter().any(|input| matches!(input, Input::OccupyWorkspace { .. })), "{written:?}");
-    // Nobody waits to read, and nobody holds anything for it.
+    // Readers neither wait nor take a lock.
     let began = Instant::now();
     for (tool, input) in [
         ("ReadFile", json!({ "path": "ada" })),
@@ -132,7 +132,7 @@ async fn writers_take_turns_in_the_order_in_which_they_came() {
     // The next turn of the first comes at once, and is behind them all the same.
     let end = ground
         .stage
-        .hands
+        .executor
         .perform(&agent("ada"), Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None });
     let again = tokio::spawn(ground.exec("ada", &folder, "echo ada >> order", 60_000));
     end.unwrap().await;
@@ -148,7 +148,7 @@ async fn writers_take_turns_in_the_order_in_which_they_came() {
 /// Until a call of the agent waits for its folder.
 async fn waits(ground: &Ground, who: &str, folder: &Path) {
     let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
-    while ground.stage.hands.folder_use(&agent(who), &place).await.awaited.is_none() {
+    while ground.stage.executor.folder_use(&agent(who), &place).await.awaited.is_none() {
         tokio::task::yield_now().await;
     }
 }
@@ -160,12 +160,12 @@ async fn a_task_keeps_the_folder_until_its_end_is_durable() {
     let promoted = ground.exec("ada", &folder, "sleep 1000", 0).await;
     let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
     let end = Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None };
-    let end = tokio::spawn(ground.stage.hands.perform(&agent("ada"), end).unwrap());
+    let end = tokio::spawn(ground.stage.executor.perform(&agent("ada"), end).unwrap());
     assert_eq!(code(&ground.exec("ben", &folder, "true", 50).await), json!("occupied"));
     let waiting = tokio::spawn(ground.exec("ben", &folder, "true", 60_000));
     waits(&ground, "ben", &folder).await;
     assert!(!end.is_finished() && !waiting.is_finished());
-    assert!(ground.stage.hands.perform(&agent("ada"), Effect::CloseTask { task_id }).is_none());
+    assert!(ground.stage.executor.perform(&agent("ada"), Effect::CloseTask { task_id }).is_none());
     is_done(&waiting.await.unwrap());
     assert_eq!(end.await.unwrap().len(), 1);
 }
@@ -196,11 +196,11 @@ async fn a_task_that_waits_for_a_folder_is_stopped_at_once() {
     is_done(&ground.write("ada", &folder).await);
     let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
     let command = Box::new(Command { command: "echo ben > ben".to_owned(), ..Command::default() });
-    let (task_id, hands) = (TaskId::new("task_1"), &ground.stage.hands);
+    let (task_id, executor) = (TaskId::new("task_1"), &ground.stage.executor);
     let start = Effect::StartTask { task_id: task_id.clone(), command, place: Box::new(place) };
-    let start = tokio::spawn(hands.perform(&agent("ben"), start).unwrap());
+    let start = tokio::spawn(executor.perform(&agent("ben"), start).unwrap());
     waits(&ground, "ben", &folder).await;
-    assert!(hands.perform(&agent("ben"), Effect::EndTask { task_id, force: false }).unwrap().await.is_empty());
+    assert!(executor.perform(&agent("ben"), Effect::EndTask { task_id, force: false }).unwrap().await.is_empty());
     let said = start.await.unwrap();
     assert!(matches!(said.as_slice(), [Input::EndTask { status: TaskStatus::Cancelled, .. }]), "{said:?}");
     ground.end_turn("ada", &folder).await;
@@ -223,14 +223,15 @@ async fn two_homes_see_each_other_in_a_folder() {
     let (here, there) = (Ground::new(), Stage::new());
     let folder = here.path("");
     is_done(&here.write("ada", &folder).await);
-    let write = || call(&there.hands, "ben", &folder, "ExecCommand", json!({ "cmd": "true", "yield_time_ms": 0 }));
+    let write = || call(&there.executor, "ben", &folder, "ExecCommand", json!({ "cmd": "true", "yield_time_ms": 0 }));
     let refused = write().await;
     assert_eq!(code(&refused), json!("occupied"));
     let who = format!("process {}", std::process::id());
     assert!(result(&refused).1["error"]["message"].as_str().unwrap().contains(&who), "{refused:?}");
     let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
-    assert!(there.hands.folder_use(&agent("ben"), &place).await.held_by.is_some());
-    let waiting = tokio::spawn(call(&there.hands, "ben", &folder, "WriteFile", json!({ "path": "b", "content": "" })));
+    assert!(there.executor.folder_use(&agent("ben"), &place).await.held_by.is_some());
+    let waiting =
+        tokio::spawn(call(&there.executor, "ben", &folder, "WriteFile", json!({ "path": "b", "content": "" })));
     here.end_turn("ada", &folder).await;
     is_done(&waiting.await.unwrap());
     assert_eq!(code(&here.exec("ada", &folder, "true", 0).await), json!("occupied"));
@@ -242,11 +243,11 @@ async fn a_child_works_in_the_own_folder_of_the_agent_that_made_it() {
     let ground = Ground::new();
     let call = |who: &str, place: Place| {
         let (who, exec, call) = (agent(who), format!("exec_{who}"), format!("call_{who}"));
-        run(&ground.stage.hands, &who, &exec, &call, place)
+        run(&ground.stage.executor, &who, &exec, &call, place)
             .job("ExecCommand", json!({ "cmd": "cat made || echo here > made" }))
     };
     is_done(&call("ada", Place::default()).await);
-    let own = ground.stage.hands.workspace_of(&agent("ada"), &Place::default());
+    let own = ground.stage.executor.workspace_of(&agent("ada"), &Place::default());
     ground.end_turn("ada", &own).await;
     let configured = Some(own.display().to_string());
     let child = Place { configured: configured.clone(), makers: vec![agent("ada")], ..Place::default() };

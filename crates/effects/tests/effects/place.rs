@@ -15,7 +15,7 @@ const TWO_ENTRIES: &str = r#"{
     ]
 }"#;
 
-/// What is said to each of these messages, in turn.
+/// The reply to each of these messages, in turn.
 fn story(script: &str, told: &[(&str, &str)], expected: &[&str]) {
     let mut stage = Stage::of(script);
     let said: Vec<String> = told.iter().map(|(id, text)| stage.say(&message(id, text))).collect();

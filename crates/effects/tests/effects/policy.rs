@@ -86,7 +86,7 @@ fn commands_are_matched_whole_and_in_parts() {
         let does = judge(policy, "a", "ExecCommand", &json!({ "cmd": command }));
         assert_eq!(word(&does), expected, "{command:?}");
     }
-    // What a running shell is told counts as much.
+    // Input to a running shell counts as much.
     let input = json!({ "task_id": "task_1", "input": "git push\n" });
     assert_eq!(word(&judge(push, "a", "TaskInput", &input)), "asks");
     // A rule about commands is about nothing else.
@@ -332,7 +332,7 @@ fn a_command_that_redirects_is_not_allowed_by_what_it_begins_with() {
         let does = judge(&policy, "a", "ExecCommand", &json!({ "cmd": command }));
         assert_eq!(word(&does), "runs", "{command:?}");
     }
-    // What is asked for is asked for wherever the output goes.
+    // A call that needs approval needs it wherever the output goes.
     let ask = rules(&["ask command=git_push*"]);
     assert_eq!(word(&judge(&ask, "a", "ExecCommand", &json!({ "cmd": "git push >log" }))), "asks");
     // Who allows everything allows that, too.
@@ -476,7 +476,7 @@ fn a_path_is_judged_by_where_it_leads() {
     assert_eq!(word(&judge_as(&allow, &["a"], Some(&missing), "WriteFile", &input)), "runs");
 }
 
-/// What a search finds under a policy: the paths, or the word for a call that does not run.
+/// The result of a search under a policy: the paths, or the word for a call that does not run.
 fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
     let does = judge_as(policy, &["a"], Some(folder), tool, input);
     if word(&does) != "runs" {
@@ -486,7 +486,7 @@ fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
     let caller = Caller { agent: &agent, makers: &[], workspace: Some(folder), root: None, rule_folders: &[] };
     let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, &file_call(tool, input).unwrap(), false);
     let root = Root::open(folder).unwrap().without_unseen(unseen);
-    match files::run(&file_call(tool, input).unwrap(), &root) {
+    match files::run_call(&file_call(tool, input).unwrap(), &root) {
         Err(refusal) => refusal.code.word().to_owned(),
         Ok(result) => {
             let path = |found: &Value| found["path"].as_str().or(found.as_str()).unwrap().to_owned();
@@ -608,7 +608,7 @@ fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
         let policy = Policy::parse(&rules(&[&format!("deny tool={denied} path=hidden/**")])).unwrap();
         let call = file_call(tool, &input).unwrap();
         let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &call, false));
-        let refused = files::run(&call, &root).unwrap_err();
+        let refused = files::run_call(&call, &root).unwrap_err();
         assert_eq!(refused.code, ErrorCode::PermissionDenied, "{tool}");
     }
     assert_eq!(fs::read_to_string(folder.path().join("hidden/a")).unwrap(), "secret\n");
@@ -673,7 +673,7 @@ fn a_path_is_judged_from_every_folder_that_rules_begin_at() {
             ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) | ToolCall::NeedsApproval(_) => {
                 let unseen = judged.unseen(&caller, "Grep", &file_call("Grep", &search).unwrap(), false);
                 let root = Root::open(&workspace).unwrap().without_unseen(unseen);
-                let result = files::run(&file_call("Grep", &search).unwrap(), &root).unwrap();
+                let result = files::run_call(&file_call("Grep", &search).unwrap(), &root).unwrap();
                 result["matches"].as_array().unwrap().len()
             }
         };

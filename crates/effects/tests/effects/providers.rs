@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use abide_effects::Model;
 use abide_effects::model::Providers;
 use abide_effects::model::cards::{CardChange, CardField};
-use abide_effects::model::providers::{Kind, Place, ProviderSettings, base_url, key_env, provider_name};
-use abide_effects::model::remote::{Remote, Speaks};
+use abide_effects::model::providers::{AddressSource, Kind, ProviderSettings, base_url, key_env, provider_name};
+use abide_effects::model::remote::{Protocol, Remote};
 use abide_kernel::budget::Usage;
 
-/// What settings say and what the environment has.
+/// The settings and the environment.
 #[derive(Default)]
 struct Said {
     providers: BTreeMap<String, ProviderSettings>,
@@ -33,7 +33,7 @@ impl Said {
     fn model(mut self, name: &str, fields: &[(CardField, &str)]) -> Said {
         let mut change = CardChange::default();
         for (field, text) in fields {
-            change.set(*field, field.parse(text).unwrap());
+            change.set_field(*field, field.parse(text).unwrap());
         }
         self.models.insert(name.to_owned(), change);
         self
@@ -77,9 +77,9 @@ fn the_built_in_ones_are_where_they_always_are() {
     assert_eq!(said.reached("openai/x"), none("https://api.openai.com/v1"));
     assert_eq!(said.reached("openai-chat/x"), none("https://api.openai.com/v1"));
     assert_eq!(said.reached("ollama/x"), none("http://127.0.0.1:11434/v1"));
-    let speaks = |name: &str| said.remote(name).provider.speaks;
-    assert_eq!((speaks("anthropic/x"), speaks("openai/x")), (Speaks::Anthropic, Speaks::Responses));
-    assert_eq!((speaks("openai-chat/x"), speaks("ollama/x")), (Speaks::Chat, Speaks::Chat));
+    let protocol = |name: &str| said.remote(name).provider.protocol;
+    assert_eq!((protocol("anthropic/x"), protocol("openai/x")), (Protocol::Anthropic, Protocol::Responses));
+    assert_eq!((protocol("openai-chat/x"), protocol("ollama/x")), (Protocol::Chat, Protocol::Chat));
     let missing = |name: &str| said.remote(name).missing_key().map(str::to_owned);
     assert_eq!(missing("anthropic/x").as_deref(), Some("ANTHROPIC_API_KEY"));
     assert_eq!(missing("openai/x").as_deref(), Some("OPENAI_API_KEY"));
@@ -97,7 +97,7 @@ fn the_environment_moves_them_and_has_their_keys() {
     assert_eq!(said.reached("anthropic/x"), with("http://127.0.0.1:4010", "a-key"));
     assert_eq!(said.reached("openai/x"), with("http://127.0.0.1:4010/v1", "o-key"));
     assert_eq!(said.reached("openai-chat/x"), with("http://127.0.0.1:4010/v1", "o-key"));
-    assert_eq!(said.providers().get("openai").unwrap().place, Place::Environment("OPENAI_BASE_URL"));
+    assert_eq!(said.providers().get("openai").unwrap().address_source, AddressSource::Environment("OPENAI_BASE_URL"));
     // A server of one's own may want no key.
     let said = Said::default().variable("OPENAI_BASE_URL", "http://127.0.0.1:8000/v1");
     assert_eq!(said.remote("openai-chat/x").missing_key(), None);
@@ -138,7 +138,7 @@ fn settings_add_providers_and_change_those_there_are() {
         .provider("openai", None, Some("https://proxy.example/v1"), None);
     assert_eq!(said.reached("work/x"), with("https://api.anthropic.com", "w-key"));
     assert_eq!(said.reached("openai/x"), with("https://proxy.example/v1", "o-key"));
-    // Nobody else's key goes to an address that it was not meant for.
+    // No key goes to an address that it was not meant for.
     assert_eq!(said.reached("mine/x"), none("http://10.0.0.9:8000/v1"));
     assert_eq!(said.reached("lent/x"), none("https://llm.example/v1"));
     assert_eq!(said.remote("mine/a/b:7b").model, "a/b:7b");
@@ -213,9 +213,12 @@ fn cards_are_known_guessed_and_overridden() {
         (prices.input, prices.output, prices.cache_read, card.context_tokens),
         (500_000, 5_000_000, 100_000, 50_000)
     );
-    assert!(said.providers().is_said("ollama/small") && said.providers().listed().contains(&"ollama/small".to_owned()));
+    assert!(
+        said.providers().is_configured("ollama/small")
+            && said.providers().list_models().contains(&"ollama/small".to_owned())
+    );
 
-    // What nobody says of the cache costs what it costs without one.
+    // Without a price of their own, cached tokens cost the same as others.
     let priced = |more: &[(CardField, &str)]| {
         let fields = [&[(CardField::InputUsd, "0.1"), (CardField::OutputUsd, "0.4")], more].concat();
         Said::default().model("ollama/x", &fields).remote("ollama/x").card.prices.unwrap()
@@ -243,7 +246,7 @@ fn cards_are_known_guessed_and_overridden() {
 
 #[test]
 fn a_key_brings_a_usual_model() {
-    let usual = |said: Said| said.providers().usual().map(|usual| (usual.model, usual.variable));
+    let usual = |said: Said| said.providers().implied_model().map(|usual| (usual.model, usual.variable));
     assert_eq!(usual(Said::default()), None);
     assert_eq!(usual(Said::default().variable("OLLAMA_HOST", "127.0.0.1")), None);
     let openai = || Said::default().variable("OPENAI_API_KEY", "k");

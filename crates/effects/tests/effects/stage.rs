@@ -90,14 +90,14 @@ impl Stage {
             Ok(reply) => &reply.carry,
             Err(failure) => &failure.carry,
         };
-        // What comes back was written down and read again, as after a restart; nothing new leaves the old one.
+        // The carry is written and read again, as after a restart; nothing new leaves the old one.
         if let Some(carry) = carry {
             self.carry = Some(serde_json::from_str(&carry.to_string()).unwrap());
         }
         outcome
     }
 
-    /// What it answers, in one line.
+    /// Its answer, in one line.
     pub fn say(&mut self, message: &Message) -> String {
         match self.call(message) {
             Ok(reply) => {
@@ -108,7 +108,7 @@ impl Stage {
         }
     }
 
-    /// What it answers to somebody who gives up after so long, and drops the call: nothing, if it takes longer.
+    /// Its answer to a caller that gives up after this long, and drops the call: none, if it takes longer.
     pub fn say_within(&mut self, message: &Message, limit: Duration) -> Option<Reply> {
         let (call, model) = (self.model_call(message), Providers::default().model(&self.model).unwrap());
         let exec_id = ExecId::new("exec_short");

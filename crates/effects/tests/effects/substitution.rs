@@ -1,4 +1,4 @@
-//! What a script's tool inputs leave open, and what is filled in.
+//! Placeholders in a script's tool inputs, and their values.
 
 use abide_kernel::id::TaskId;
 use abide_kernel::vocabulary::{MessageKind, ProviderError};

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use abide_effects::Hands;
-use abide_effects::hands::Setup;
+use abide_effects::Executor;
+use abide_effects::executor::ExecutorOptions;
 use abide_effects::limits;
 use abide_effects::policy::{CallPolicy, Policy};
 use abide_effects::process::Bounds;
@@ -22,7 +22,7 @@ use crate::calls::{Run, run};
 
 /// A home, and a project with a folder `w` in it that the agent works in.
 struct Stage {
-    hands: Hands,
+    executor: Executor,
     ground: TempDir,
     agent: AgentId,
     place: Place,
@@ -37,7 +37,7 @@ impl Stage {
         }
         let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
         let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
-        let setup = Setup {
+        let setup = ExecutorOptions {
             program,
             home: ground.path().join("home"),
             sandbox: Mode::Auto,
@@ -48,7 +48,7 @@ impl Stage {
         let workspace = ground.path().canonicalize().unwrap().join("project/w").display().to_string();
         let place = Place { configured: Some(workspace), ..Place::default() };
         Stage {
-            hands: Hands::new(setup).unwrap(),
+            executor: Executor::new(setup).unwrap(),
             ground,
             agent: AgentId::new("main").unwrap(),
             place,
@@ -79,7 +79,7 @@ impl Stage {
     }
 
     async fn around(&self) -> Surroundings {
-        self.hands.surroundings(&self.agent, &self.place, Arc::clone(&self.policy)).await
+        self.executor.read_surroundings(&self.agent, &self.place, Arc::clone(&self.policy)).await
     }
 
     /// Guides as `path: text`.
@@ -102,7 +102,7 @@ impl Stage {
 
     async fn read(&self, input: Value) -> Value {
         let policy = CallPolicy { policy: Arc::clone(&self.policy), approved: None };
-        let run = Run { policy, ..run(&self.hands, &self.agent, "exec_1", "call_1", self.place.clone()) };
+        let run = Run { policy, ..run(&self.executor, &self.agent, "exec_1", "call_1", self.place.clone()) };
         match run.job("ReadSkill", input).await.as_slice() {
             [Input::FinishTool { result, .. }] => result.clone(),
             other => panic!("reading records its result and nothing more: {other:?}"),
@@ -153,7 +153,7 @@ async fn files_that_the_policy_keeps_from_being_read_are_neither_guides_nor_skil
 #[tokio::test]
 async fn that_there_is_nothing_is_known_without_looking_only_where_nothing_can_be() {
     let mut stage = Stage::new();
-    let nothing = |stage: &Stage| stage.hands.nothing_around(&stage.agent, &stage.place);
+    let nothing = |stage: &Stage| stage.executor.has_no_surroundings(&stage.agent, &stage.place);
     assert!(!nothing(&stage), "a project may have everything");
     stage.place = Place::default();
     assert!(nothing(&stage));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use abide_effects::hands::Allow;
+use abide_effects::executor::AllowFolder;
 use abide_effects::policy::{Caller, Policy};
 use abide_kernel::effect::Effect;
 use abide_kernel::id::AgentId;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::calls::{parse, run};
-use crate::hands::{Stage, result};
+use crate::executor::{Stage, result};
 use crate::workspace::{everything, git, put};
 
 const SECRET: &str = "TOP-SECRET";
@@ -93,7 +93,7 @@ impl Swapped {
     }
 
     async fn call(&self, place: &Place, tool: &str, input: Value) -> Value {
-        let run = run(&self.stage.hands, &self.stage.agent, "exec_1", "call_1", place.clone());
+        let run = run(&self.stage.executor, &self.stage.agent, "exec_1", "call_1", place.clone());
         result(&run.job(tool, input).await).1
     }
 
@@ -178,7 +178,7 @@ async fn a_workspace_that_another_folder_replaced_is_not_worked_in_unasked() {
     assert_eq!(at.call(&place, "ExecCommand", json!({ "cmd": "cat file" })).await["error"]["code"], "moved");
     let child = AgentId::new("main.1").unwrap();
     let of = at.part.display().to_string();
-    assert_eq!(at.stage.hands.worktree_for_child(&child, of).await.unwrap_err().code, ErrorCode::Moved);
+    assert_eq!(at.stage.executor.worktree_for_child(&child, of).await.unwrap_err().code, ErrorCode::Moved);
     let go = json!({ "path": at.part, "mode": "direct" });
     assert_eq!(at.call(&place, "UseWorkspace", go).await["cwd"], json!(at.part));
     assert_eq!(at.call(&place, "ReadFile", read).await["content"], "other");
@@ -188,14 +188,14 @@ async fn a_workspace_that_another_folder_replaced_is_not_worked_in_unasked() {
 #[tokio::test]
 async fn an_agent_that_was_stopped_does_not_work_in_a_folder_that_replaced_its_own() {
     let at = Swapped::new();
-    let (hands, agent) = (&at.stage.hands, &at.stage.agent);
+    let (executor, agent) = (&at.stage.executor, &at.stage.agent);
     let (name, read) = (at.part.display().to_string(), json!({ "path": "file" }));
     for (round, place) in at.places().into_iter().enumerate() {
         let write = json!({ "path": "file", "content": "own" });
         assert_eq!(at.call(&place, "WriteFile", write.clone()).await["error"], Value::Null);
         let stop = Effect::ReleaseWorkspace { workspace: name.clone(), action: Some(ControlAction::Stop) };
-        assert_eq!(hands.perform(agent, stop).unwrap().await.len(), 1);
-        // What it does elsewhere meanwhile changes nothing about this one.
+        assert_eq!(executor.perform(agent, stop).unwrap().await.len(), 1);
+        // Its actions elsewhere meanwhile change nothing about this one.
         let elsewhere = Place { configured: Some(at.theirs.display().to_string()), ..Place::default() };
         assert_eq!(at.call(&elsewhere, "Glob", json!({ "pattern": "*" })).await["error"], Value::Null);
         fs::rename(&at.part, at.work.join(format!("old{round}"))).unwrap();
@@ -207,13 +207,13 @@ async fn an_agent_that_was_stopped_does_not_work_in_a_folder_that_replaced_its_o
         assert_eq!(refused["error"]["code"], "moved");
         assert!(refused["error"]["hint"].as_str().unwrap().contains("abide workspace attach"), "{refused}");
         // The operator means this one.
-        let allow: Allow = Box::new(|_, _| Ok(()));
-        hands.attach(agent, name.clone(), WorkspaceMode::Direct, allow).await.unwrap();
+        let allow: AllowFolder = Box::new(|_, _| Ok(()));
+        executor.attach_folder(agent, name.clone(), WorkspaceMode::Direct, allow).await.unwrap();
         assert_eq!(at.call(&place, "ReadFile", read.clone()).await["content"], "other");
         assert_eq!(at.call(&place, "ExecCommand", json!({ "cmd": "cat file" })).await["stdout"], "other");
     }
     // Of an agent that is gone, nothing is known.
-    hands.forget(agent);
+    executor.forget_agent(agent);
     fs::rename(&at.part, at.work.join("gone")).unwrap();
     put(&at.part.join("file"), "new");
     assert_eq!(at.call(&at.places()[1], "ReadFile", read).await["content"], "new");
@@ -249,17 +249,17 @@ async fn a_folder_that_is_swapped_while_it_is_judged_is_refused() {
         exchange(&at.work);
         Ok(())
     };
-    let refused = ground.repositories().check_judged(&at.part, swap).unwrap_err();
+    let refused = ground.repositories().validate_judged(&at.part, swap).unwrap_err();
     assert_eq!(refused.code, ErrorCode::Moved);
     exchange(&at.work);
     // A person's judge comes after the look: the worktree is made of no other repository.
     let work = at.work.clone();
-    let allow: Allow = Box::new(move |_, _| {
+    let allow: AllowFolder = Box::new(move |_, _| {
         exchange(&work);
         Ok(())
     });
     let part = at.part.display().to_string();
-    let made = at.stage.hands.attach(&at.stage.agent, part, WorkspaceMode::Worktree, allow).await;
+    let made = at.stage.executor.attach_folder(&at.stage.agent, part, WorkspaceMode::Worktree, allow).await;
     assert!(made.is_err(), "{made:?}");
 }
 
@@ -291,14 +291,14 @@ async fn a_model_gets_no_worktree_of_what_a_swapped_link_leads_to() {
     let child = AgentId::new("main.1").unwrap();
     let of = at.part.display().to_string();
     exchange(&at.work);
-    let refused = at.stage.hands.worktree_for_child(&child, of.clone()).await.unwrap_err();
+    let refused = at.stage.executor.worktree_for_child(&child, of.clone()).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::Moved);
     let go = json!({ "path": at.part, "mode": "worktree" });
     assert_eq!(at.call(&place, "UseWorkspace", go.clone()).await["error"]["code"], "not_attached");
     let shows = |root: &str| !fs::read_to_string(Path::new(root).join("file")).is_ok_and(|text| text == "own");
     let swapping = at.swapping();
     for _ in 0..8 {
-        if let Ok(made) = at.stage.hands.worktree_for_child(&child, of.clone()).await {
+        if let Ok(made) = at.stage.executor.worktree_for_child(&child, of.clone()).await {
             assert!(made.workspace == of && !shows(&made.root), "{made:?}");
         }
         let answer = at.call(&place, "UseWorkspace", go.clone()).await;
@@ -312,13 +312,13 @@ async fn a_model_gets_no_worktree_of_what_a_swapped_link_leads_to() {
 #[tokio::test]
 async fn guides_and_skills_come_from_no_folder_that_a_swapped_link_leads_to() {
     let at = Swapped::new();
-    let hands = &at.stage.hands;
+    let executor = &at.stage.executor;
     for place in at.places() {
-        let around = hands.look_around(&at.stage.agent, &place, &Policy::default());
+        let around = executor.read_surroundings_blocking(&at.stage.agent, &place, &Policy::default());
         assert!(around.guides.iter().any(|guide| guide.text == "own") && around.skills.len() == 1, "{around:?}");
         let swapping = at.swapping();
         for _ in 0..2_000 {
-            let around = hands.look_around(&at.stage.agent, &place, &Policy::default());
+            let around = executor.read_surroundings_blocking(&at.stage.agent, &place, &Policy::default());
             assert!(!format!("{around:?}").contains(SECRET), "{around:?}");
         }
         for _ in 0..500 {
@@ -350,7 +350,7 @@ fn a_path_in_a_workspace_that_became_a_link_is_judged_as_one_that_leads_out() {
 #[tokio::test]
 async fn a_model_chooses_no_folder_of_the_system_and_no_whole_home() {
     let at = Swapped::new();
-    let person = at.stage.hands.person().canonicalize().unwrap();
+    let person = at.stage.executor.person().canonicalize().unwrap();
     for (folder, code) in [(Path::new("/etc"), "system_folder"), (&person, "whole_home")] {
         let place = Place { attached: vec![folder.display().to_string()], ..Place::default() };
         let answer = at.call(&place, "UseWorkspace", json!({ "path": folder, "mode": "direct" })).await;

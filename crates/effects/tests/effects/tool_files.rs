@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use abide_effects::tools;
 
-/// What the tools' folder has beside them.
+/// The files of the tools' folder that are no tools.
 const SHARED: &[&str] = &["fields.rs", "set.rs", "subject.rs", "todo.rs"];
 
 /// Strings outside of the tools' folder that are spelled like a tool, and what they are.

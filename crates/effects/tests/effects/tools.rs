@@ -1,4 +1,4 @@
-//! What a model's tool calls mean, and what it is told when they mean nothing.
+//! The parsing of a model's tool calls, and the refusals of calls that mean nothing.
 
 use abide_effects::limits;
 use abide_effects::tools::{self, Tool, ToolSet};
@@ -331,8 +331,8 @@ fn a_set_of_tools_parses_its_own_calls_and_names_them_where_it_refuses() {
         (unknown.code.word(), unknown.hint.as_str()),
         ("unknown_tool", "did you mean ReadFile? the tools are: ReadFile, Glob")
     );
-    assert_eq!(refused(&ToolSet::none(), "nothing like it").hint, "answer with text");
-    assert_eq!(refused(&ToolSet::none(), "Glob").hint, "answer with text");
+    assert_eq!(refused(&ToolSet::empty(), "nothing like it").hint, "answer with text");
+    assert_eq!(refused(&ToolSet::empty(), "Glob").hint, "answer with text");
     assert!(few.tokens() > 0 && few.tokens() < ToolSet::every().tokens());
     assert_eq!(few.iter().map(|tool| tool.name).collect::<Vec<_>>(), ["ReadFile", "Glob"]);
 }

@@ -24,7 +24,7 @@ use std::process::{Command, Output};
 
 use abide_effects::process::{Bounds, Options, Processes};
 use abide_effects::sandbox::{Mechanism, Mode, Sandbox};
-use abide_effects::workspace::{Fetched, Removed, Repositories, Unsaved, Workspace, Worktree};
+use abide_effects::workspace::{FetchedBranch, RemovalReport, Repositories, UnsavedWork, Workspace, Worktree};
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 use tempfile::TempDir;
@@ -96,11 +96,11 @@ impl Ground {
     }
 
     pub(crate) fn check(&self, path: &Path) -> Result<Workspace, Refusal> {
-        self.repositories().check(path)
+        self.repositories().validate(path)
     }
 
     pub(crate) fn tree(&self, workspace: &Workspace) -> Option<String> {
-        self.repositories().tree(workspace)
+        self.repositories().tree_hash(workspace)
     }
 
     pub(crate) fn workspace(&self) -> Workspace {
@@ -109,7 +109,7 @@ impl Ground {
 
     /// A person has agents work there.
     pub(crate) fn agree(&self, of: &Workspace) {
-        self.repositories().agree(of, |_, _| Ok(())).unwrap();
+        self.repositories().record_agreement(of, |_, _| Ok(())).unwrap();
     }
 
     pub(crate) fn create(&self, of: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
@@ -129,12 +129,12 @@ impl Ground {
         folder
     }
 
-    pub(crate) fn remove(&self, worktree: &Worktree) -> Result<Removed, Refusal> {
-        self.repositories().remove_worktree(worktree, Unsaved::Keep, &self.patches(), Time::from_ms(1_000))
+    pub(crate) fn remove(&self, worktree: &Worktree) -> Result<RemovalReport, Refusal> {
+        self.repositories().remove_worktree(worktree, UnsavedWork::Keep, &self.patches(), Time::from_ms(1_000))
     }
 
     /// Brings what was kept of worktrees into the user's repository.
-    pub(crate) fn fetch_kept(&self) -> Vec<Fetched> {
+    pub(crate) fn fetch_kept(&self) -> Vec<FetchedBranch> {
         self.repositories().fetch("ada", &self.repo, None, None).unwrap()
     }
 
@@ -198,7 +198,7 @@ pub(crate) fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-/// What is refused says why in a code and what to do next.
+/// A refusal has a code and a hint.
 pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, Refusal>) -> &'static str {
     let refusal = result.unwrap_err();
     assert!(!refusal.hint.is_empty() && !refusal.message.is_empty(), "{refusal:?}");

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use libc::{c_int, c_long};
 
-/// What a probe knows of the outside: a process of the same user, and what that process made.
+/// The facts that a probe knows of the outside: a process of the same user, and its files.
 #[derive(Clone, Copy)]
 pub struct Outside {
     pub victim: c_long,

@@ -5,7 +5,7 @@ use std::thread;
 use abide_api::types::{KeyState, ModelItem, ModelList, ProviderItem};
 use abide_daemon::models::ECHO;
 use abide_daemon::text::price_command;
-use abide_effects::model::cards::usd;
+use abide_effects::model::cards::format_usd;
 use abide_effects::model::providers::Kind;
 use abide_effects::web::{self, Url};
 
@@ -43,7 +43,7 @@ fn spending(list: &ModelList, place: &PlaceArgs) -> Option<Check> {
             "no limit on what all agents together may spend in a day",
             "`abide config set budget.daily_usd 20` sets one, then `abide daemon restart`",
         )),
-        micro => Some(Check::ok("spending", format!("${} a day for all agents together", usd(micro)))),
+        micro => Some(Check::ok("spending", format!("${} a day for all agents together", format_usd(micro)))),
     }
 }
 
@@ -108,7 +108,7 @@ fn endpoint(provider: &ProviderItem) -> Check {
         let fix = format!("`abide config set providers.{name}.base_url https://HOST/v1`");
         return Check::fail("endpoint", format!("{name}: nobody says where it is"), fix);
     }
-    let answered = Url::parse(base_url).and_then(|url| web::knock(&url));
+    let answered = Url::parse(base_url).and_then(|url| web::probe_connection(&url));
     match answered {
         Err(problem) => Check::fail(
             "endpoint",

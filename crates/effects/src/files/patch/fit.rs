@@ -6,7 +6,7 @@ use crate::limits;
 use abide_kernel::tool::{Hunk, Side};
 
 /// The file after all hunks, or the first hunk that does not fit.
-pub(super) fn apply(file: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, Misfit> {
+pub(super) fn apply(file: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, HunkMismatch> {
     let lines: Vec<&[u8]> = file.split_inclusive(|byte| *byte == b'\n').collect();
     let crlf = has_crlf(file);
     let mut after = Vec::with_capacity(file.len());
@@ -14,16 +14,16 @@ pub(super) fn apply(file: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, Misfit> {
     // Where the last hunk ended, and how far from its stated place it was.
     let (mut from, mut moved) = (0_usize, 0_i64);
     for (number, hunk) in hunks.iter().enumerate() {
-        let misfit = |why| Misfit { number: number + 1, why };
-        let stated = stated(hunk);
+        let misfit = |why| HunkMismatch { number: number + 1, why };
+        let stated = stated_line(hunk);
         let expected = usize::try_from(i64::try_from(stated).unwrap_or(i64::MAX).saturating_add(moved)).unwrap_or(0);
         // As given first; a model that leaves the carriage returns out means the same lines.
-        let as_given = Lines::of(hunk, false);
-        let mut found = as_given.find(&lines, from, expected, &mut budget);
+        let as_given = Lines::of_hunk(hunk, false);
+        let mut found = as_given.find_in(&lines, from, expected, &mut budget);
         let mut used = as_given;
-        if crlf && found == Err(Why::NotThere) {
-            used = Lines::of(hunk, true);
-            found = used.find(&lines, from, expected, &mut budget);
+        if crlf && found == Err(MismatchKind::NotThere) {
+            used = Lines::of_hunk(hunk, true);
+            found = used.find_in(&lines, from, expected, &mut budget);
         }
         let at = found.map_err(misfit)?;
         moved = i64::try_from(at).unwrap_or_default() - i64::try_from(stated).unwrap_or_default();
@@ -31,25 +31,25 @@ pub(super) fn apply(file: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, Misfit> {
         used.new.iter().for_each(|line| after.extend_from_slice(line));
         from = at + used.old.len();
         if after.len() as u64 > limits::FILE_BYTES {
-            return Err(misfit(Why::TooLarge));
+            return Err(misfit(MismatchKind::TooLarge));
         }
     }
     lines[from..].iter().for_each(|line| after.extend_from_slice(line));
     if after.len() as u64 > limits::FILE_BYTES {
-        return Err(Misfit { number: hunks.len(), why: Why::TooLarge });
+        return Err(HunkMismatch { number: hunks.len(), why: MismatchKind::TooLarge });
     }
     Ok(after)
 }
 
 #[derive(Debug)]
-pub(super) struct Misfit {
+pub(super) struct HunkMismatch {
     /// Of the hunk, counted from 1.
     pub number: usize,
-    pub why: Why,
+    pub why: MismatchKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum MismatchKind {
     NotThere,
     /// In several places, and nothing says which.
     Ambiguous,
@@ -57,7 +57,7 @@ pub(super) enum Why {
 }
 
 /// The line a hunk says it begins at, counted from 0. One that only adds says the line it adds after.
-fn stated(hunk: &Hunk) -> usize {
+fn stated_line(hunk: &Hunk) -> usize {
     let only_adds = hunk.lines.iter().all(|line| line.side == Side::New);
     let start = usize::try_from(hunk.old_start).unwrap_or(usize::MAX);
     if only_adds { start } else { start.saturating_sub(1) }
@@ -70,7 +70,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn of(hunk: &Hunk, crlf: bool) -> Lines {
+    fn of_hunk(hunk: &Hunk, crlf: bool) -> Lines {
         let mut lines = Lines { old: Vec::new(), new: Vec::new() };
         for line in &hunk.lines {
             let text = match line.text.strip_suffix('\n') {
@@ -87,13 +87,13 @@ impl Lines {
         lines
     }
 
-    fn find(&self, file: &[&[u8]], from: usize, expected: usize, budget: &mut u64) -> Result<usize, Why> {
+    fn find_in(&self, file: &[&[u8]], from: usize, expected: usize, budget: &mut u64) -> Result<usize, MismatchKind> {
         if self.old.is_empty() {
             // Nothing says where but the number.
-            return if (from..=file.len()).contains(&expected) { Ok(expected) } else { Err(Why::NotThere) };
+            return if (from..=file.len()).contains(&expected) { Ok(expected) } else { Err(MismatchKind::NotThere) };
         }
         let Some(last) = file.len().checked_sub(self.old.len()).filter(|last| *last >= from) else {
-            return Err(Why::NotThere);
+            return Err(MismatchKind::NotThere);
         };
         let mut fits = |at: usize| {
             (from..=last).contains(&at)
@@ -111,13 +111,13 @@ impl Lines {
             let after = Some(expected + distance).filter(|at| fits(*at));
             let at = match (before, after) {
                 (None, None) => continue,
-                (Some(_), Some(_)) => return Err(Why::Ambiguous),
+                (Some(_), Some(_)) => return Err(MismatchKind::Ambiguous),
                 (Some(at), None) | (None, Some(at)) => at,
             };
             let alone = distance <= limits::PATCH_MOVED_LINES || !(from..=last).any(|other| other != at && fits(other));
             // Who has given up looking does not know that it is the only one.
-            return if alone && *budget > 0 { Ok(at) } else { Err(Why::Ambiguous) };
+            return if alone && *budget > 0 { Ok(at) } else { Err(MismatchKind::Ambiguous) };
         }
-        Err(Why::NotThere)
+        Err(MismatchKind::NotThere)
     }
 }

@@ -1,6 +1,6 @@
-//! What stands above the hunks of one file: its names before and after, and what else happens to it.
+//! The lines above the hunks of one file: its names before and after, and its other changes.
 
-use super::parse::Fault;
+use super::parse::PatchFault;
 use abide_kernel::tool::{FilePatch, Hunk, WorkspacePath};
 
 /// A name in a `---` or `+++` line.
@@ -40,30 +40,30 @@ const KNOWN: [&str; 11] = [
 ];
 
 impl Header {
-    pub(super) fn takes(&self, line: &str) -> bool {
+    pub(super) fn accepts(&self, line: &str) -> bool {
         KNOWN.iter().any(|known| line.starts_with(known))
     }
 
-    pub(super) fn take(&mut self, line: &str) -> Result<(), Fault> {
+    pub(super) fn read_line(&mut self, line: &str) -> Result<(), PatchFault> {
         let known = KNOWN.iter().find_map(|known| line.strip_prefix(known).map(|value| (*known, value)));
         let Some((known, value)) = known else { return Ok(()) };
         match known {
             "old mode " => {
-                executable(value)?;
+                parse_mode(value)?;
             }
-            "new mode " => self.executable = Some(executable(value)?),
+            "new mode " => self.executable = Some(parse_mode(value)?),
             "deleted file mode " => {
-                executable(value)?;
+                parse_mode(value)?;
                 self.deleted = true;
             }
             "new file mode " => {
-                self.executable = Some(executable(value)?);
+                self.executable = Some(parse_mode(value)?);
                 self.created = true;
             }
-            "rename from " | "copy from " => self.from = Some(unquoted(value)?),
-            "rename to " => self.to = Some(unquoted(value)?),
+            "rename from " | "copy from " => self.from = Some(unquote_name(value)?),
+            "rename to " => self.to = Some(unquote_name(value)?),
             "copy to " => {
-                self.to = Some(unquoted(value)?);
+                self.to = Some(unquote_name(value)?);
                 self.copied = true;
             }
             _ => {}
@@ -72,22 +72,22 @@ impl Header {
     }
 
     /// The names as paths, and all of it as one change.
-    pub(super) fn file(self, hunks: Vec<Hunk>) -> Result<FilePatch, Fault> {
+    pub(super) fn into_file_patch(self, hunks: Vec<Hunk>) -> Result<FilePatch, PatchFault> {
         let (old, new) = self.names()?;
         let path = |name: Option<String>| match name.map(|name| WorkspacePath::new(&name)).transpose() {
             Ok(path) => Ok(path),
-            Err(hint) => Err(Fault::new("a name in it is no path", hint)),
+            Err(hint) => Err(PatchFault::new("a name in it is no path", hint)),
         };
         let (old, new) = (path(old)?, path(new)?);
         if hunks.is_empty() && old == new && self.executable.is_none() {
             let hint = "give the hunks that change it, or leave the file out";
-            return Err(Fault::new("nothing is changed in this file", hint));
+            return Err(PatchFault::new("nothing is changed in this file", hint));
         }
         let keeps_old = self.copied || old == new;
         Ok(FilePatch { old, new, keeps_old, executable: self.executable, hunks })
     }
 
-    fn names(&self) -> Result<(Option<String>, Option<String>), Fault> {
+    fn names(&self) -> Result<(Option<String>, Option<String>), PatchFault> {
         if let (Some(from), Some(to)) = (&self.from, &self.to) {
             return Ok((Some(from.clone()), Some(to.clone())));
         }
@@ -96,12 +96,12 @@ impl Header {
             (_, _, Some(Some((old, new)))) => (Name::Path(old.clone()), Name::Path(new.clone())),
             _ => {
                 let hint = "name it in two lines, --- a/PATH and +++ b/PATH";
-                return Err(Fault::new("it can't be told which file is meant", hint));
+                return Err(PatchFault::new("it can't be told which file is meant", hint));
             }
         };
         let (old, new) = without_prefixes(old, new, self.git_names.is_some());
         match (old, new) {
-            (Name::None, Name::None) => Err(Fault::new("both names are /dev/null", "name the file that is meant")),
+            (Name::None, Name::None) => Err(PatchFault::new("both names are /dev/null", "name the file that is meant")),
             (Name::None, Name::Path(new)) => Ok((None, Some(new))),
             (Name::Path(old), Name::None) => Ok((Some(old), None)),
             (Name::Path(_), Name::Path(new)) if self.created => Ok((None, Some(new))),
@@ -130,10 +130,10 @@ fn without_prefixes(old: Name, new: Name, git: bool) -> (Name, Name) {
     (strip(old), strip(new))
 }
 
-/// What stands after `---` or `+++`: a name, and perhaps a tab and a time. The beginning of time means no file.
-pub(super) fn name_of(text: &str) -> Result<Name, Fault> {
+/// Parses the text after `---` or `+++`: a name, and perhaps a tab and a time. The Unix epoch means no file.
+pub(super) fn parse_name(text: &str) -> Result<Name, PatchFault> {
     let (name, time) = if text.starts_with('"') { (text, "") } else { text.split_once('\t').unwrap_or((text, "")) };
-    let name = unquoted(name)?;
+    let name = unquote_name(name)?;
     let never = time.starts_with("1970-01-01 00:00:00") || time.starts_with("1969-12-31 ");
     Ok(if name == "/dev/null" || never { Name::None } else { Name::Path(name) })
 }
@@ -143,7 +143,7 @@ pub(super) fn name_of(text: &str) -> Result<Name, Fault> {
 pub(super) fn names_of_git_line(text: &str) -> Option<(String, String)> {
     if text.starts_with('"') {
         let end = text.get(1..)?.find("\" ")? + 2;
-        return Some((unquoted(&text[..end]).ok()?, unquoted(&text[end + 1..]).ok()?));
+        return Some((unquote_name(&text[..end]).ok()?, unquote_name(&text[end + 1..]).ok()?));
     }
     let middle = text.len() / 2;
     let (old, new) = (text.get(..middle)?, text.get(middle..)?.strip_prefix(' ')?);
@@ -151,8 +151,8 @@ pub(super) fn names_of_git_line(text: &str) -> Option<(String, String)> {
 }
 
 /// A name in quotes has its odd bytes as git spells them.
-fn unquoted(text: &str) -> Result<String, Fault> {
-    let odd = || Fault::new("a quoted name in it can't be read", "give names as they are, or as git quotes them");
+fn unquote_name(text: &str) -> Result<String, PatchFault> {
+    let odd = || PatchFault::new("a quoted name in it can't be read", "give names as they are, or as git quotes them");
     let Some(inner) = text.strip_prefix('"') else { return Ok(text.to_owned()) };
     let inner = inner.trim_end_matches('\t').strip_suffix('"').ok_or_else(odd)?;
     let mut bytes = Vec::new();
@@ -183,12 +183,18 @@ fn unquoted(text: &str) -> Result<String, Fault> {
     String::from_utf8(bytes).map_err(|_| odd())
 }
 
-fn executable(mode: &str) -> Result<bool, Fault> {
+fn parse_mode(mode: &str) -> Result<bool, PatchFault> {
     match mode {
         "100644" | "100664" | "100600" => Ok(false),
         "100755" | "100775" | "100700" => Ok(true),
-        "120000" => Err(Fault::new("it is a link, not a file", "leave it out, and make it with ExecCommand: ln -s")),
-        "160000" => Err(Fault::new("it is a submodule", "leave it out, and change it with git through ExecCommand")),
-        _ => Err(Fault::new("its mode is none that git knows", "say 100644, or 100755 for a file that can be run")),
+        "120000" => {
+            Err(PatchFault::new("it is a link, not a file", "leave it out, and make it with ExecCommand: ln -s"))
+        }
+        "160000" => {
+            Err(PatchFault::new("it is a submodule", "leave it out, and change it with git through ExecCommand"))
+        }
+        _ => {
+            Err(PatchFault::new("its mode is none that git knows", "say 100644, or 100755 for a file that can be run"))
+        }
     }
 }

@@ -3,29 +3,29 @@
 
 use abide_kernel::tool::{FilePatch, Hunk, Line, Side};
 
-use super::header::{Header, name_of, names_of_git_line};
+use super::header::{Header, names_of_git_line, parse_name};
 use crate::limits;
 
-/// What is wrong with a patch, and what to do about it.
+/// A fault of a patch, and its remedy.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct PatchFault {
     pub message: String,
     pub hint: String,
 }
 
-impl Fault {
-    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> Fault {
-        Fault { message: message.into(), hint: hint.into() }
+impl PatchFault {
+    pub(super) fn new(message: impl Into<String>, hint: impl Into<String>) -> PatchFault {
+        PatchFault { message: message.into(), hint: hint.into() }
     }
 }
 
 /// The lines of a patch, and where in it we are.
-struct Text<'a> {
+struct PatchText<'a> {
     lines: Vec<&'a str>,
     at: usize,
 }
 
-impl<'a> Text<'a> {
+impl<'a> PatchText<'a> {
     fn peek(&self) -> Option<&'a str> {
         self.lines.get(self.at).copied()
     }
@@ -45,78 +45,81 @@ fn begins_file(lines: &[&str]) -> bool {
     names(0, "diff --git ") || names(0, "--- ") && names(1, "+++ ")
 }
 
-pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, Fault> {
+pub(crate) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchFault> {
     let patch = patch.strip_suffix('\n').unwrap_or(patch);
-    let mut text = Text { lines: patch.split('\n').collect(), at: 0 };
+    let mut text = PatchText { lines: patch.split('\n').collect(), at: 0 };
     let mut files = Vec::new();
     while let Some(line) = text.header(0) {
         if text.begins_file() {
-            files.push(file(&mut text)?);
+            files.push(parse_file(&mut text)?);
             if files.len() > limits::PATCH_FILES_MAX {
                 let most = limits::PATCH_FILES_MAX;
-                return Err(Fault::new(format!("the patch has more than {most} files"), "give it in several parts"));
+                return Err(PatchFault::new(
+                    format!("the patch has more than {most} files"),
+                    "give it in several parts",
+                ));
             }
         } else if line.starts_with("@@ ") {
             let hint = "begin each file with two lines, --- a/PATH and +++ b/PATH";
-            return Err(Fault::new(format!("line {} begins a hunk, but of no file", text.at + 1), hint));
+            return Err(PatchFault::new(format!("line {} begins a hunk, but of no file", text.at + 1), hint));
         } else {
-            // What people write around a patch: a commit's message, a signature.
+            // Text that people write around a patch: a commit's message, a signature.
             text.at += 1;
         }
     }
     if files.is_empty() {
         let hint = "give a unified diff: --- a/PATH, +++ b/PATH, then hunks that begin with @@ -1,3 +1,4 @@";
-        return Err(Fault::new("there is no file in the patch", hint));
+        return Err(PatchFault::new("there is no file in the patch", hint));
     }
     Ok(files)
 }
 
-fn file(text: &mut Text<'_>) -> Result<FilePatch, Fault> {
+fn parse_file(text: &mut PatchText<'_>) -> Result<FilePatch, PatchFault> {
     let begin = text.at;
     let mut header = Header::default();
     if let Some(names) = text.header(0).and_then(|line| line.strip_prefix("diff --git ")) {
         header.git_names = Some(names_of_git_line(names));
         text.at += 1;
-        while let Some(line) = text.header(0).filter(|line| header.takes(line)) {
-            header.take(line).map_err(|fault| in_line(text.at, fault))?;
+        while let Some(line) = text.header(0).filter(|line| header.accepts(line)) {
+            header.read_line(line).map_err(|fault| at_line(text.at, fault))?;
             text.at += 1;
         }
         if let Some(line) = text.header(0).filter(|line| is_binary(line)) {
             let message = format!("line {} of the patch is of a binary file: {line}", text.at + 1);
-            return Err(Fault::new(message, "leave it out, and make the file with ExecCommand"));
+            return Err(PatchFault::new(message, "leave it out, and make the file with ExecCommand"));
         }
     }
     // After a git header without any lines changed, the next file may follow at once.
     if let (Some(old), Some(new)) = (text.header(0), text.header(1))
         && let (Some(old), Some(new)) = (old.strip_prefix("--- "), new.strip_prefix("+++ "))
     {
-        header.old = Some(name_of(old).map_err(|fault| in_line(text.at, fault))?);
-        header.new = Some(name_of(new).map_err(|fault| in_line(text.at + 1, fault))?);
+        header.old = Some(parse_name(old).map_err(|fault| at_line(text.at, fault))?);
+        header.new = Some(parse_name(new).map_err(|fault| at_line(text.at + 1, fault))?);
         text.at += 2;
     }
     let mut hunks = Vec::new();
     while text.header(0).is_some_and(|line| line.starts_with("@@")) {
-        hunks.push(hunk(text)?);
+        hunks.push(parse_hunk(text)?);
     }
     if let Some(line) = text.header(0).filter(|line| is_binary(line)) {
-        return Err(Fault::new(format!("the patch has a binary file: {line}"), "make the file with ExecCommand"));
+        return Err(PatchFault::new(format!("the patch has a binary file: {line}"), "make the file with ExecCommand"));
     }
-    header.file(hunks).map_err(|fault| in_line(begin, fault))
+    header.into_file_patch(hunks).map_err(|fault| at_line(begin, fault))
 }
 
 fn is_binary(line: &str) -> bool {
     line == "GIT binary patch" || line.starts_with("Binary files ") && line.ends_with(" differ")
 }
 
-fn in_line(at: usize, fault: Fault) -> Fault {
-    Fault { message: format!("line {} of the patch: {}", at + 1, fault.message), hint: fault.hint }
+fn at_line(at: usize, fault: PatchFault) -> PatchFault {
+    PatchFault { message: format!("line {} of the patch: {}", at + 1, fault.message), hint: fault.hint }
 }
 
-fn hunk(text: &mut Text<'_>) -> Result<Hunk, Fault> {
+fn parse_hunk(text: &mut PatchText<'_>) -> Result<Hunk, PatchFault> {
     let (at, header) = (text.at, text.header(0).unwrap_or_default());
-    let Some((old_start, old_count, new_count)) = ranges(header) else {
+    let Some((old_start, old_count, new_count)) = parse_ranges(header) else {
         let hint = "a hunk begins with @@ -LINE,COUNT +LINE,COUNT @@";
-        return Err(in_line(at, Fault::new(format!("{:?} says no lines", clipped(header)), hint)));
+        return Err(at_line(at, PatchFault::new(format!("{:?} says no lines", clip_line(header)), hint)));
     };
     text.at += 1;
     let (mut old_left, mut new_left) = (old_count, new_count);
@@ -154,7 +157,7 @@ fn hunk(text: &mut Text<'_>) -> Result<Hunk, Fault> {
     if more && !text.begins_file() {
         return Err(wrong_counts(text, at));
     }
-    Ok(Hunk { header: clipped(header), old_start, lines })
+    Ok(Hunk { header: clip_line(header), old_start, lines })
 }
 
 fn end_without_newline(lines: &mut [Line]) {
@@ -164,7 +167,7 @@ fn end_without_newline(lines: &mut [Line]) {
 }
 
 /// Says what the counts would be if the hunk went on to where the next one begins.
-fn wrong_counts(text: &Text<'_>, at: usize) -> Fault {
+fn wrong_counts(text: &PatchText<'_>, at: usize) -> PatchFault {
     let (mut old, mut new) = (0, 0);
     for next in at + 1..text.lines.len() {
         match text.lines[next].as_bytes().first() {
@@ -176,16 +179,16 @@ fn wrong_counts(text: &Text<'_>, at: usize) -> Fault {
             Some(_) | None => (old, new) = (old + 1, new + 1),
         }
     }
-    let header = clipped(text.lines[at]);
+    let header = clip_line(text.lines[at]);
     let message = format!("line {} of the patch: {header:?} says other counts than its hunk has", at + 1);
     let hint = format!(
         "the hunk seems to have {old} old lines and {new} new ones; each of its lines begins with a space, - or +"
     );
-    Fault::new(message, hint)
+    PatchFault::new(message, hint)
 }
 
 /// The old range's start and both counts of `@@ -1,2 +3,4 @@ …`.
-fn ranges(header: &str) -> Option<(u64, u64, u64)> {
+fn parse_ranges(header: &str) -> Option<(u64, u64, u64)> {
     let (old, rest) = header.strip_prefix("@@ -")?.split_once(" +")?;
     let new = rest.split_once(" @@")?.0;
     let range = |text: &str| {
@@ -197,6 +200,6 @@ fn ranges(header: &str) -> Option<(u64, u64, u64)> {
     (old_count + new_count > 0).then_some((old_start, old_count, new_count))
 }
 
-fn clipped(line: &str) -> String {
+fn clip_line(line: &str) -> String {
     line.chars().take(limits::QUOTED_CHARS).collect()
 }

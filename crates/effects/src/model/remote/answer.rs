@@ -12,8 +12,8 @@ use abide_kernel::tool::{Call, ToolCall};
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Map, Value, json};
 
-use super::hide::Hide;
 use super::order::{self, Piece};
+use super::redaction::KeyRedaction;
 use super::usage_so_far::{Progress, UsageSoFar};
 use super::{Remote, fault};
 use crate::limits;
@@ -37,10 +37,10 @@ pub(super) enum Block {
 }
 
 #[derive(Debug)]
-struct Arriving {
+struct OpenBlock {
     block: Block,
     open: bool,
-    /// What its provider wants to see beside it.
+    /// A value that the provider wants to see beside it.
     aside: Option<Value>,
 }
 
@@ -71,7 +71,7 @@ impl Stop {
 
 /// Tokens as the provider counted them, as far as it did.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counted {
+pub(super) struct TokenCounts {
     /// All of the input: what came from the cache and what went into it as well.
     pub(super) input: Option<u64>,
     pub(super) output: Option<u64>,
@@ -83,23 +83,24 @@ pub(super) struct Counted {
 
 pub(super) struct Answer<'h> {
     hear: &'h mut (dyn FnMut(&str) + Send),
-    hide: Hide<'h>,
-    /// Text that has come and was not told yet. Many events come together, and each telling wakes whoever listens.
+    hide: KeyRedaction<'h>,
+    /// Text that was received and not passed on yet. Many events come together, and passing text on wakes the
+    /// listeners.
     untold: String,
-    blocks: BTreeMap<u64, Arriving>,
+    blocks: BTreeMap<u64, OpenBlock>,
     text_bytes: usize,
     thought_bytes: usize,
     arguments_bytes: usize,
     calls: usize,
     /// The words of a refusal, where the provider keeps them apart from an answer's. There may be none in it.
     refusal: Option<String>,
-    pub(super) counted: Counted,
+    pub(super) counted: TokenCounts,
     /// None until the model has stopped.
     pub(super) stop: Option<Stop>,
 }
 
 impl<'h> Answer<'h> {
-    pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send), hide: Hide<'h>) -> Answer<'h> {
+    pub(super) fn new(hear: &'h mut (dyn FnMut(&str) + Send), hide: KeyRedaction<'h>) -> Answer<'h> {
         Answer {
             hear,
             hide,
@@ -110,12 +111,12 @@ impl<'h> Answer<'h> {
             arguments_bytes: 0,
             calls: 0,
             refusal: None,
-            counted: Counted::default(),
+            counted: TokenCounts::default(),
             stop: None,
         }
     }
 
-    /// What is known of it before its end.
+    /// The progress before its end.
     pub(super) fn so_far(&self) -> Progress {
         let written = self.text_bytes + self.thought_bytes + self.arguments_bytes;
         Progress { counted: self.counted, written }
@@ -124,10 +125,10 @@ impl<'h> Answer<'h> {
     /// A block begins at a place where there was none.
     pub(super) fn open(&mut self, at: u64, block: Block) -> Result<(), ProviderFailure> {
         if self.stop.is_some() {
-            return Err(fault::broken("its answer goes on after its end"));
+            return Err(fault::disconnect_failure("its answer goes on after its end"));
         }
         if self.blocks.len() >= limits::ANSWER_BLOCKS {
-            return Err(too_much("parts", limits::ANSWER_BLOCKS));
+            return Err(too_large_failure("parts", limits::ANSWER_BLOCKS));
         }
         let begun = match &block {
             Block::Text(text) => text.clone(),
@@ -142,11 +143,11 @@ impl<'h> Answer<'h> {
             Block::Other => String::new(),
         };
         if self.calls > limits::ANSWER_CALLS {
-            return Err(too_much("tool calls", limits::ANSWER_CALLS));
+            return Err(too_large_failure("tool calls", limits::ANSWER_CALLS));
         }
         let block = if let Block::Text(_) = block { Block::Text(String::new()) } else { block };
-        if self.blocks.insert(at, Arriving { block, open: true, aside: None }).is_some() {
-            return Err(fault::broken(format!("part {at} of the answer begins twice")));
+        if self.blocks.insert(at, OpenBlock { block, open: true, aside: None }).is_some() {
+            return Err(fault::disconnect_failure(format!("part {at} of the answer begins twice")));
         }
         self.text(at, &begun)
     }
@@ -163,8 +164,8 @@ impl<'h> Answer<'h> {
     pub(super) fn block(&mut self, at: u64) -> Result<&mut Block, ProviderFailure> {
         match self.blocks.get_mut(&at) {
             Some(part) if part.open => Ok(&mut part.block),
-            Some(_) => Err(fault::broken(format!("part {at} of the answer goes on after its end"))),
-            None => Err(fault::broken(format!("part {at} of the answer goes on before it began"))),
+            Some(_) => Err(fault::disconnect_failure(format!("part {at} of the answer goes on after its end"))),
+            None => Err(fault::disconnect_failure(format!("part {at} of the answer goes on before it began"))),
         }
     }
 
@@ -174,14 +175,16 @@ impl<'h> Answer<'h> {
         }
         self.text_bytes += piece.len();
         if self.text_bytes > limits::ANSWER_TEXT_BYTES {
-            return Err(too_much("bytes of text", limits::ANSWER_TEXT_BYTES));
+            return Err(too_large_failure("bytes of text", limits::ANSWER_TEXT_BYTES));
         }
         let Block::Text(text) = self.block(at)? else {
-            return Err(fault::broken(format!("part {at} of the answer is no text, but text comes for it")));
+            return Err(fault::disconnect_failure(format!(
+                "part {at} of the answer is no text, but text comes for it"
+            )));
         };
         let first = text.is_empty();
         text.push_str(piece);
-        let earlier = |(other, part): (&u64, &Arriving)| {
+        let earlier = |(other, part): (&u64, &OpenBlock)| {
             *other != at && matches!(&part.block, Block::Text(text) if !text.is_empty())
         };
         if first && self.blocks.iter().any(earlier) {
@@ -189,13 +192,13 @@ impl<'h> Answer<'h> {
         }
         self.untold.push_str(piece);
         if self.untold.len() > limits::TOLD_AT_ONCE_BYTES {
-            self.tell();
+            self.tell_text();
         }
         Ok(())
     }
 
     /// Tells the text that has come since it was last told, but for an end of it that may become what is to be hidden.
-    pub(super) fn tell(&mut self) {
+    pub(super) fn tell_text(&mut self) {
         // First what is whole of it: a key may end as it begins.
         if let Cow::Owned(hidden) = self.hide.from(&self.untold) {
             self.untold = hidden;
@@ -205,7 +208,7 @@ impl<'h> Answer<'h> {
 
     /// All of the text has come.
     pub(super) fn tell_rest(&mut self) {
-        self.tell();
+        self.tell_text();
         self.tell_first(self.untold.len());
     }
 
@@ -228,10 +231,12 @@ impl<'h> Answer<'h> {
 
     pub(super) fn arguments(&mut self, at: u64, piece: &str) -> Result<(), ProviderFailure> {
         let Block::Call { arguments, .. } = self.block(at)? else {
-            return Err(fault::broken(format!("part {at} of the answer is no call, but arguments come for it")));
+            return Err(fault::disconnect_failure(format!(
+                "part {at} of the answer is no call, but arguments come for it"
+            )));
         };
         if arguments.len() + piece.len() > limits::ARGUMENTS_BYTES {
-            return Err(too_much("bytes of arguments for one call", limits::ARGUMENTS_BYTES));
+            return Err(too_large_failure("bytes of arguments for one call", limits::ARGUMENTS_BYTES));
         }
         arguments.push_str(piece);
         self.arguments_bytes += piece.len();
@@ -255,12 +260,12 @@ impl<'h> Answer<'h> {
         match self.block(at)? {
             Block::Thought(Value::Object(thought)) => Ok(thought),
             Block::Thought(_) | Block::Text(_) | Block::Call { .. } | Block::Other => {
-                Err(fault::broken(format!("part {at} of the answer is no thought, but one comes for it")))
+                Err(fault::disconnect_failure(format!("part {at} of the answer is no thought, but one comes for it")))
             }
         }
     }
 
-    /// What seemed to be nothing was a thought, and here it is.
+    /// The block that seemed to be empty is a thought.
     pub(super) fn think(&mut self, at: u64, thought: Value) -> Result<(), ProviderFailure> {
         self.count_thought(size_of(&thought))?;
         *self.block(at)? = Block::Thought(thought);
@@ -316,21 +321,21 @@ impl<'h> Answer<'h> {
     fn count_thought(&mut self, bytes: usize) -> Result<(), ProviderFailure> {
         self.thought_bytes += bytes;
         if self.thought_bytes > limits::SEALED_BYTES {
-            return Err(too_much("bytes of reasoning", limits::SEALED_BYTES));
+            return Err(too_large_failure("bytes of reasoning", limits::SEALED_BYTES));
         }
         Ok(())
     }
 
     /// All of it has come. `sent_chars` is how much was asked, for providers that do not count.
-    pub(super) fn reply(self, of: &Asked<'_>, sent_chars: usize) -> Result<Reply, ProviderFailure> {
+    pub(super) fn reply(self, of: &CallContext<'_>, sent_chars: usize) -> Result<Reply, ProviderFailure> {
         let stop = self.stop.unwrap_or(Stop::Usual);
-        // Whatever was said before: half of what somebody would not say is no answer, and its calls were not meant.
+        // A refusal discards the text before it: an incomplete answer is no answer, and its calls were not meant.
         if self.refusal.is_some() || stop == Stop::Refused {
-            return Err(refusal(&self.refusal.unwrap_or_default()));
+            return Err(refusal_failure(&self.refusal.unwrap_or_default()));
         }
         let cut = self.blocks.values().any(|part| part.open && matches!(part.block, Block::Call { .. }));
         if cut && stop == Stop::Usual {
-            return Err(fault::broken("its stream ended inside a tool call"));
+            return Err(fault::disconnect_failure("its stream ended inside a tool call"));
         }
         let mut pieces = Vec::new();
         let (mut text, mut calls, mut written) = (String::new(), Vec::new(), 0);
@@ -350,7 +355,7 @@ impl<'h> Answer<'h> {
                     written += tool.len() + arguments.len();
                     let arguments = self.hide.from(&arguments);
                     pieces.push(Piece::Call);
-                    calls.push(of.call(calls.len(), tool, &arguments, &stop));
+                    calls.push(of.make_call(calls.len(), tool, &arguments, &stop));
                 }
                 Block::Thought(thought) => pieces.push(Piece::Thought(thought)),
                 Block::Other => {}
@@ -364,9 +369,9 @@ impl<'h> Answer<'h> {
             cost_micro_usd: 0,
         };
         usage.cost_micro_usd = of.remote.card.prices.map_or(0, |prices| prices.cost_micro_usd(&usage));
-        let sealed = order::seal(of.remote.provider.speaks, pieces);
+        let sealed = order::seal(of.remote.provider.protocol, pieces);
         if sealed.as_ref().is_some_and(|sealed| size_of(sealed) > limits::SEALED_BYTES) {
-            return Err(too_much("bytes of reasoning", limits::SEALED_BYTES));
+            return Err(too_large_failure("bytes of reasoning", limits::SEALED_BYTES));
         }
         let stop = match stop {
             Stop::Usual | Stop::Refused => None,
@@ -378,7 +383,7 @@ impl<'h> Answer<'h> {
 }
 
 /// Who was asked, for what, and what it may ask for in turn.
-pub(super) struct Asked<'a> {
+pub(super) struct CallContext<'a> {
     pub(super) remote: &'a Remote,
     pub(super) tools: &'a ToolSet,
     pub(super) exec_id: &'a ExecId,
@@ -386,24 +391,24 @@ pub(super) struct Asked<'a> {
     pub(super) usage: &'a UsageSoFar,
 }
 
-impl Asked<'_> {
-    fn call(&self, index: usize, tool: String, arguments: &str, stop: &Stop) -> Call {
+impl CallContext<'_> {
+    fn make_call(&self, index: usize, tool: String, arguments: &str, stop: &Stop) -> Call {
         let tool: String = tool.chars().take(limits::QUOTED_CHARS).collect();
         let call_id = call_id(self.exec_id, self.round, index);
-        let input = input(arguments);
+        let input = parse_arguments(arguments);
         let parsed = match &input {
             Ok(_) | Err(_) if tool.is_empty() => ToolCall::Refused(
                 Refusal::new(ErrorCode::UnknownTool, "the call names no tool").with_hint(self.tools.instead()),
             ),
             Ok(input) => self.tools.parse(&tool, input),
-            Err(why) => ToolCall::Refused(unreadable(&tool, why, stop)),
+            Err(why) => ToolCall::Refused(unreadable_arguments(&tool, why, stop)),
         };
         Call { call_id, tool, input: input.unwrap_or_else(|_| json!({})), parsed }
     }
 }
 
 /// The arguments of a call. None at all are an empty object, as for tools that take nothing.
-fn input(arguments: &str) -> Result<Value, String> {
+fn parse_arguments(arguments: &str) -> Result<Value, String> {
     if arguments.trim().is_empty() {
         return Ok(Value::Object(Map::new()));
     }
@@ -415,7 +420,7 @@ fn input(arguments: &str) -> Result<Value, String> {
     }
 }
 
-fn unreadable(tool: &str, why: &str, stop: &Stop) -> Refusal {
+fn unreadable_arguments(tool: &str, why: &str, stop: &Stop) -> Refusal {
     if *stop == Stop::Full {
         let message = format!("the answer reached its longest before the arguments of {tool} were complete");
         return Refusal::new(ErrorCode::CallCutOff, message);
@@ -424,12 +429,12 @@ fn unreadable(tool: &str, why: &str, stop: &Stop) -> Refusal {
     Refusal::new(ErrorCode::InvalidInput, message).with_hint("call it again with one JSON object, as its schema has it")
 }
 
-fn refusal(words: &str) -> ProviderFailure {
+fn refusal_failure(words: &str) -> ProviderFailure {
     let message = if words.trim().is_empty() { "it refuses to answer this" } else { words };
     ProviderFailure { error: ProviderError::Refusal, ..ProviderFailure::invalid(message) }
 }
 
-fn too_much(of_what: &str, limit: usize) -> ProviderFailure {
+fn too_large_failure(of_what: &str, limit: usize) -> ProviderFailure {
     ProviderFailure::invalid(format!("its answer is too large: more than {limit} {of_what}"))
 }
 

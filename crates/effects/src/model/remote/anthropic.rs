@@ -125,11 +125,11 @@ fn came(remote: &Remote, result: &CallResult) -> Value {
     block
 }
 
-/// What has been read of a stream.
+/// The state of reading a stream.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     started: bool,
-    /// Counted apart by this provider: neither is in the other.
+    /// TokenCounts apart by this provider: neither is in the other.
     fresh: u64,
 }
 
@@ -137,7 +137,7 @@ impl Reading {
     /// Takes one event. True: that was the last.
     pub(super) fn take(&mut self, event: &Value, answer: &mut Answer<'_>) -> Result<bool, ProviderFailure> {
         match event["type"].as_str().unwrap_or_default() {
-            "message_start" if self.started => return Err(fault::broken("its answer begins twice")),
+            "message_start" if self.started => return Err(fault::disconnect_failure("its answer begins twice")),
             "message_start" => {
                 self.started = true;
                 self.count(&event["message"]["usage"], answer);
@@ -152,7 +152,9 @@ impl Reading {
                 }
                 answer.counted.last |= answer.stop.is_some() && event["usage"]["output_tokens"].is_u64();
             }
-            "message_stop" if answer.stop.is_none() => return Err(fault::broken("its answer ends without a reason")),
+            "message_stop" if answer.stop.is_none() => {
+                return Err(fault::disconnect_failure("its answer ends without a reason"));
+            }
             "message_stop" => return Ok(true),
             "error" => return Err(fault::of_event(&event["error"])),
             // `ping`, and what is added to the protocol later.
@@ -177,7 +179,7 @@ impl Reading {
 }
 
 fn index(event: &Value) -> Result<u64, ProviderFailure> {
-    event["index"].as_u64().ok_or_else(|| fault::broken("a part of its answer has no number"))
+    event["index"].as_u64().ok_or_else(|| fault::disconnect_failure("a part of its answer has no number"))
 }
 
 fn begun(block: &Value) -> Result<Block, ProviderFailure> {
@@ -190,14 +192,14 @@ fn begun(block: &Value) -> Result<Block, ProviderFailure> {
             Block::Call { tool: block["name"].as_str().unwrap_or_default().to_owned(), arguments }
         }
         "thinking" | "redacted_thinking" => Block::Thought(block.clone()),
-        "" => return Err(fault::broken("a part of its answer has no kind")),
+        "" => return Err(fault::disconnect_failure("a part of its answer has no kind")),
         _ => Block::Other,
     })
 }
 
 fn more(at: u64, delta: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
     let piece = |name: &str| {
-        delta[name].as_str().ok_or_else(|| fault::broken(format!("a piece of its answer has no `{name}`")))
+        delta[name].as_str().ok_or_else(|| fault::disconnect_failure(format!("a piece of its answer has no `{name}`")))
     };
     if let Block::Other = answer.block(at)? {
         return Ok(());
@@ -207,7 +209,7 @@ fn more(at: u64, delta: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderF
         "input_json_delta" => answer.arguments(at, piece("partial_json")?),
         "thinking_delta" => answer.thought(at, "thinking", piece("thinking")?),
         "signature_delta" => answer.thought(at, "signature", piece("signature")?),
-        "" => Err(fault::broken("a piece of its answer has no kind")),
+        "" => Err(fault::disconnect_failure("a piece of its answer has no kind")),
         // Citations, and what is added later.
         _ => Ok(()),
     }

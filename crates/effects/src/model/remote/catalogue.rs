@@ -1,5 +1,5 @@
-//! What a provider says that it has. Asked of servers that somebody runs by themselves: of those nobody else knows which
-//! models are there. A look, and not a long one: whoever asks wants a list, with or without this.
+//! The models that a provider lists. Only self-hosted servers are asked, because their models are known nowhere else.
+//! The request has a short timeout, because a caller wants a list with or without them.
 
 use serde_json::Value;
 
@@ -9,13 +9,14 @@ use crate::model::ProviderFailure;
 
 impl Remote {
     /// The names of its provider's models, without the provider's own before them; in order, and not too many.
-    pub async fn catalogue(&self) -> Result<Vec<String>, ProviderFailure> {
-        let looked = tokio::time::timeout(limits::CATALOGUE_WITHIN, self.looked_up()).await;
-        let late = |_| Err(fault::timeout(format!("no answer within {} s", limits::CATALOGUE_WITHIN.as_secs())));
+    pub async fn list_models(&self) -> Result<Vec<String>, ProviderFailure> {
+        let looked = tokio::time::timeout(limits::CATALOGUE_WITHIN, self.fetch_catalogue()).await;
+        let late =
+            |_| Err(fault::timeout_failure(format!("no answer within {} s", limits::CATALOGUE_WITHIN.as_secs())));
         looked.unwrap_or_else(late).map_err(|failure| self.told(failure))
     }
 
-    async fn looked_up(&self) -> Result<Vec<String>, ProviderFailure> {
+    async fn fetch_catalogue(&self) -> Result<Vec<String>, ProviderFailure> {
         let url = format!("{}/models", self.provider.base_url);
         let mut answer = http::get(&url, self.headers()?).await?;
         if !answer.status().is_success() {
@@ -23,11 +24,11 @@ impl Remote {
             return Err(fault::of_status(
                 answer.status().as_u16(),
                 &headers,
-                &http::beginning(&mut answer, Vec::new()).await,
+                &http::read_beginning(&mut answer, Vec::new()).await,
             ));
         }
         let mut body = Vec::new();
-        while let Some(piece) = http::more(&mut answer).await? {
+        while let Some(piece) = http::next_chunk(&mut answer).await? {
             body.extend_from_slice(&piece);
             if body.len() > limits::CATALOGUE_BYTES {
                 return Err(ProviderFailure::invalid("its list of models is too long"));

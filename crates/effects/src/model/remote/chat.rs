@@ -40,7 +40,7 @@ fn messages(remote: &Remote, prompt: &Prompt) -> Vec<Value> {
     if !prompt.system.trim().is_empty() {
         talk.push(json!({ "role": "system", "content": prompt.system }));
     }
-    // What is said to the model one after another is one message: many templates know nothing else.
+    // Adjacent messages to the model are joined into one: many chat templates require it.
     let mut waiting: Vec<Cow<'_, Part>> = Vec::new();
     for item in &prompt.items {
         match item {
@@ -84,7 +84,7 @@ fn said(remote: &Remote, parts: &[Cow<'_, Part>]) -> Option<Value> {
     Some(json!({ "role": "user", "content": content }))
 }
 
-/// What the model can look at.
+/// The image, if the model can look at it.
 fn seen<'a>(remote: &Remote, part: &'a Part) -> Option<&'a Image> {
     match part {
         Part::Image(image) => remote.card.images.then_some(image),
@@ -160,7 +160,7 @@ const REASONING: u64 = 0;
 const TEXT: u64 = 1;
 const CALLS: u64 = 2;
 
-/// What has been read of a stream.
+/// The state of reading a stream.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     calls: Vec<Begun>,
@@ -217,7 +217,7 @@ impl Reading {
             let bytes = serde_json::to_vec(piece).map_or(usize::MAX, |bytes| bytes.len());
             let list = answer.thinking(REASONING, bytes)?.entry(details::FIELD).or_insert_with(|| json!([]));
             if let Value::Array(list) = list {
-                details::take(list, piece);
+                details::merge_piece(list, piece);
             }
         }
         let text = text(&delta["content"]);
@@ -265,7 +265,7 @@ impl Reading {
             }
             // Two under one number: only servers that send each call whole do that, and then the ids tell them apart.
             if index.is_some() && (same_id || !is_whole(answer.block(at)?)) {
-                return Err(fault::broken("two calls in its answer have the same number"));
+                return Err(fault::disconnect_failure("two calls in its answer have the same number"));
             }
         }
         let tool = tool.unwrap_or_default();

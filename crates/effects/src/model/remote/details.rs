@@ -11,26 +11,26 @@ pub(super) const FIELD: &str = "reasoning_details";
 const GROWING: [(&str, &str); 2] = [("reasoning.text", "text"), ("reasoning.summary", "summary")];
 
 /// Takes a piece into the list of what has come.
-pub(super) fn take(list: &mut Vec<Value>, piece: &Map<String, Value>) {
+pub(super) fn merge_piece(list: &mut Vec<Value>, piece: &Map<String, Value>) {
     let growing = GROWING.iter().find(|(kind, _)| piece.get("type").and_then(Value::as_str) == Some(kind));
     match (growing, list.last_mut().and_then(Value::as_object_mut)) {
-        (Some((_, field)), Some(last)) if goes_on(last, piece, field) => grow(last, piece, field),
+        (Some((_, field)), Some(last)) if continues(last, piece, field) => append_field(last, piece, field),
         (Some(_) | None, Some(_) | None) => list.push(Value::Object(piece.clone())),
     }
 }
 
-fn goes_on(last: &Map<String, Value>, piece: &Map<String, Value>, field: &str) -> bool {
+fn continues(last: &Map<String, Value>, piece: &Map<String, Value>, field: &str) -> bool {
     let given = |map: &Map<String, Value>, name: &str| map.get(name).filter(|value| !value.is_null()).cloned();
     let agree = |name: &str| match (given(last, name), given(piece, name)) {
         (Some(before), Some(now)) => before == now,
         (Some(_) | None, Some(_) | None) => true,
     };
-    // What is signed is whole.
+    // A signed piece is complete.
     let begins = given(last, "signature").is_some() && given(piece, field).is_some_and(|text| text != "");
     last.get("type") == piece.get("type") && agree("id") && agree("index") && !begins
 }
 
-fn grow(last: &mut Map<String, Value>, piece: &Map<String, Value>, field: &str) {
+fn append_field(last: &mut Map<String, Value>, piece: &Map<String, Value>, field: &str) {
     for (name, value) in piece {
         match (last.get_mut(name), value) {
             (_, Value::Null) => {}

@@ -1,4 +1,4 @@
-//! What a provider's refusal is: a class that says whether time mends it, and what the provider itself says about it.
+//! Classifies the error of a provider: a class that says whether it is transient, and the provider's own message.
 
 use abide_kernel::vocabulary::ProviderError;
 use reqwest::header::HeaderMap;
@@ -9,7 +9,7 @@ use crate::model::ProviderFailure;
 
 /// The codes and words of a request that is longer than the model's window. Each provider has its own.
 const TOO_LONG: &[&str] = &[
-    // OpenAI and those who speak like it.
+    // OpenAI and compatible providers.
     "context_length_exceeded",
     "maximum context length",
     "exceeds the context window",
@@ -38,7 +38,7 @@ const TOO_LONG: &[&str] = &[
 /// A 429 that no waiting mends: one request is more than a minute's tokens.
 const TOO_LARGE_FOR_A_MINUTE: &[&str] = &["must be reduced", "request too large"];
 
-/// Nobody has paid. It reads like a rate limit with some, and is none.
+/// The account has no credit. It reads like a rate limit with some providers, and is none.
 const UNPAID: &[&str] = &[
     "insufficient_quota",
     "billing_hard_limit_reached",
@@ -57,13 +57,13 @@ const PERMISSION: &str = "permission";
 
 /// An answer with a status that is none of success.
 pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> ProviderFailure {
-    let said = Said::read(body);
-    let error = class(status, &said);
+    let said = ErrorBody::read(body);
+    let error = classify(status, &said);
     let waits = matches!(error, ProviderError::RateLimited | ProviderError::Overloaded);
     let retry_after_ms =
         if waits { retry::from_headers(headers).or_else(|| retry::from_words(&said.message)) } else { None };
     let hint = match (error, status) {
-        (ProviderError::Auth, _) if said.is_any(UNPAID) => {
+        (ProviderError::Auth, _) if said.contains_any(UNPAID) => {
             "; nothing is left to spend there, and waiting changes nothing"
         }
         (_, 404) => "; the model's name or the provider's base URL is wrong",
@@ -81,7 +81,7 @@ pub(super) fn of_page(status: u16, typed: bool, body: &[u8]) -> ProviderFailure 
         Ok(value) if !value["error"].is_null() => return of_event(&value),
         Ok(_) => "a document".to_owned(),
         Err(_) if body.trim_ascii().is_empty() => "nothing".to_owned(),
-        Err(_) => page(&String::from_utf8_lossy(body)),
+        Err(_) => page_title(&String::from_utf8_lossy(body)),
     };
     let status = if status == 200 { String::new() } else { format!("status {status}: ") };
     let kind = if typed { "" } else { " and no content type" };
@@ -92,49 +92,49 @@ pub(super) fn of_page(status: u16, typed: bool, body: &[u8]) -> ProviderFailure 
 
 /// An error that comes in the middle of a stream, after a head that promised success.
 pub(super) fn of_event(error: &Value) -> ProviderFailure {
-    let said = Said::of(error);
+    let said = ErrorBody::from_value(error);
     let class = match said.status {
-        Some(status) => class(status, &said),
-        None => class_by_words(&said),
+        Some(status) => classify(status, &said),
+        None => classify_by_words(&said),
     };
     let retry_after_ms = if class == ProviderError::RateLimited { retry::from_words(&said.message) } else { None };
-    let forbidden = said.status.map_or_else(|| said.is_any(&[PERMISSION]), |status| status == FORBIDDEN);
+    let forbidden = said.status.map_or_else(|| said.contains_any(&[PERMISSION]), |status| status == FORBIDDEN);
     let model_only = forbidden && said.is_of_model(class);
     ProviderFailure { error: class, retry_after_ms, model_only, ..ProviderFailure::invalid(said.sentence()) }
 }
 
 /// The stream ended before its end, or makes no sense: the same request may well do better.
-pub(super) fn broken(message: impl Into<String>) -> ProviderFailure {
+pub(super) fn disconnect_failure(message: impl Into<String>) -> ProviderFailure {
     ProviderFailure { error: ProviderError::Disconnect, ..ProviderFailure::invalid(message) }
 }
 
-pub(super) fn timeout(message: impl Into<String>) -> ProviderFailure {
+pub(super) fn timeout_failure(message: impl Into<String>) -> ProviderFailure {
     ProviderFailure { error: ProviderError::Timeout, ..ProviderFailure::invalid(message) }
 }
 
-pub(super) fn auth(message: impl Into<String>) -> ProviderFailure {
+pub(super) fn auth_failure(message: impl Into<String>) -> ProviderFailure {
     ProviderFailure { error: ProviderError::Auth, ..ProviderFailure::invalid(message) }
 }
 
-fn class(status: u16, said: &Said) -> ProviderError {
-    if said.is_any(UNPAID) {
+fn classify(status: u16, said: &ErrorBody) -> ProviderError {
+    if said.contains_any(UNPAID) {
         return ProviderError::Auth;
     }
     match status {
-        429 if said.is_any(TOO_LARGE_FOR_A_MINUTE) => ProviderError::ContextLength,
+        429 if said.contains_any(TOO_LARGE_FOR_A_MINUTE) => ProviderError::ContextLength,
         429 => ProviderError::RateLimited,
         408 => ProviderError::Timeout,
         // Some servers at home answer with 500 here.
-        400 | 413 | 422 | 500 if said.is_any(TOO_LONG) => ProviderError::ContextLength,
+        400 | 413 | 422 | 500 if said.contains_any(TOO_LONG) => ProviderError::ContextLength,
         413 => ProviderError::ContextLength,
-        400 | 403 if said.is_any(FLAGGED) => ProviderError::Refusal,
+        400 | 403 if said.contains_any(FLAGGED) => ProviderError::Refusal,
         401..=403 => ProviderError::Auth,
         500.. => ProviderError::Overloaded,
         _ => ProviderError::Invalid,
     }
 }
 
-fn class_by_words(said: &Said) -> ProviderError {
+fn classify_by_words(said: &ErrorBody) -> ProviderError {
     let classes: [(&[&str], ProviderError); 8] = [
         (UNPAID, ProviderError::Auth),
         (TOO_LONG, ProviderError::ContextLength),
@@ -145,12 +145,12 @@ fn class_by_words(said: &Said) -> ProviderError {
         (&["authentication", PERMISSION, "invalid_api_key"], ProviderError::Auth),
         (&["not_found", "invalid_request"], ProviderError::Invalid),
     ];
-    // What says nothing that we know came up while the provider worked, and passes like other trouble of its own.
-    classes.iter().find(|(words, _)| said.is_any(words)).map_or(ProviderError::Overloaded, |(_, class)| *class)
+    // An unknown error came up while the provider worked, and is transient like its other failures.
+    classes.iter().find(|(words, _)| said.contains_any(words)).map_or(ProviderError::Overloaded, |(_, class)| *class)
 }
 
-/// What a provider says went wrong.
-struct Said {
+/// The error in the body of a provider's answer.
+struct ErrorBody {
     /// Its codes for it.
     codes: Vec<String>,
     message: String,
@@ -158,41 +158,43 @@ struct Said {
     status: Option<u16>,
 }
 
-impl Said {
-    fn read(body: &[u8]) -> Said {
+impl ErrorBody {
+    fn read(body: &[u8]) -> ErrorBody {
         match serde_json::from_slice::<Value>(body) {
-            Ok(Value::Array(list)) => Said::of(list.first().unwrap_or(&Value::Null)),
-            Ok(value) => Said::of(&value),
-            Err(_) => Said { codes: Vec::new(), message: page(&String::from_utf8_lossy(body)), status: None },
+            Ok(Value::Array(list)) => ErrorBody::from_value(list.first().unwrap_or(&Value::Null)),
+            Ok(value) => ErrorBody::from_value(&value),
+            Err(_) => {
+                ErrorBody { codes: Vec::new(), message: page_title(&String::from_utf8_lossy(body)), status: None }
+            }
         }
     }
 
     /// Of an object that is an error, or has one.
-    fn of(value: &Value) -> Said {
+    fn from_value(value: &Value) -> ErrorBody {
         let error = if value["error"].is_null() { value } else { &value["error"] };
         let text = |value: &Value| value.as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
         let detail = || (!value["detail"].is_null()).then(|| value["detail"].to_string());
         let message =
             text(error).or_else(|| text(&error["message"])).or_else(|| text(&value["detail"])).or_else(detail);
         let mut message = message.unwrap_or_default();
-        // What another provider said to the one that was asked.
+        // The message of another provider that this one asked.
         if let Some(raw) = text(&error["metadata"]["raw"]) {
             message = format!("{message}: {raw}");
         }
         let codes = ["type", "code", "status"].iter().filter_map(|field| text(&error[*field]));
         let codes = codes.filter(|code| code != "error").collect();
         let status = error["code"].as_u64().and_then(|code| u16::try_from(code).ok());
-        Said { codes, message, status: status.filter(|status| (400..600).contains(status)) }
+        ErrorBody { codes, message, status: status.filter(|status| (400..600).contains(status)) }
     }
 
-    fn is_any(&self, words: &[&str]) -> bool {
+    fn contains_any(&self, words: &[&str]) -> bool {
         let said = format!("{} {}", self.codes.join(" "), self.message).to_lowercase();
         words.iter().any(|word| said.contains(word))
     }
 
     /// Whether a key that was forbidden something may work for other models: not where nobody has paid.
     fn is_of_model(&self, error: ProviderError) -> bool {
-        error == ProviderError::Auth && !self.is_any(UNPAID)
+        error == ProviderError::Auth && !self.contains_any(UNPAID)
     }
 
     fn sentence(&self) -> String {
@@ -205,8 +207,8 @@ impl Said {
     }
 }
 
-/// What a page that is no JSON says: its title if it is one of the web, as proxies write them.
-fn page(text: &str) -> String {
+/// The text of a page that is not JSON: its title if it is a web page, as proxies send them.
+fn page_title(text: &str) -> String {
     let title = text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>")).map(|(title, _)| title);
     match title {
         Some(title) => format!("a web page, {:?}", title.trim()),

@@ -22,60 +22,60 @@ static INWARD: OnceLock<Client> = OnceLock::new();
 
 /// Sends it, and returns the answer once its head is there.
 pub(super) async fn post(url: &str, headers: HeaderMap, body: Vec<u8>) -> Result<Response, ProviderFailure> {
-    answered(request(Method::POST, url)?.headers(headers).body(body)).await
+    send_request(request(Method::POST, url)?.headers(headers).body(body)).await
 }
 
 pub(super) async fn get(url: &str, headers: HeaderMap) -> Result<Response, ProviderFailure> {
-    answered(request(Method::GET, url)?.headers(headers)).await
+    send_request(request(Method::GET, url)?.headers(headers)).await
 }
 
 fn request(method: Method, url: &str) -> Result<RequestBuilder, ProviderFailure> {
-    // Without the URL: whoever wrote it may have put credentials into it.
+    // Without the URL: it may contain credentials.
     let url = Url::parse(url).map_err(|error| {
         ProviderFailure::invalid(format!("its base URL is no URL: {error}; write it like https://example.com/v1"))
     })?;
     let inward = web::is_this_machine(url.host_str().unwrap_or_default());
-    let client = if inward { kept(&INWARD, false) } else { kept(&OUTWARD, true) };
+    let client = if inward { shared_client(&INWARD, false) } else { shared_client(&OUTWARD, true) };
     Ok(client?.request(method, url))
 }
 
 /// The client, made when it is first needed. A failure is not kept: it comes of files that could not be read, and the next
 /// call reads them again.
-fn kept(kept: &'static OnceLock<Client>, proxy: bool) -> Result<&'static Client, ProviderFailure> {
+fn shared_client(kept: &'static OnceLock<Client>, proxy: bool) -> Result<&'static Client, ProviderFailure> {
     match kept.get() {
         Some(client) => Ok(client),
         None => {
-            let made = client(proxy)?;
+            let made = build_client(proxy)?;
             Ok(kept.get_or_init(|| made))
         }
     }
 }
 
-async fn answered(request: RequestBuilder) -> Result<Response, ProviderFailure> {
+async fn send_request(request: RequestBuilder) -> Result<Response, ProviderFailure> {
     match tokio::time::timeout(limits::MODEL_FIRST_BYTE, request.send()).await {
-        Ok(answer) => answer.map_err(|error| failed(&error)),
-        Err(_) => Err(late(limits::MODEL_FIRST_BYTE, "it did not begin to answer")),
+        Ok(answer) => answer.map_err(|error| connection_failure(&error)),
+        Err(_) => Err(timeout_after(limits::MODEL_FIRST_BYTE, "it did not begin to answer")),
     }
 }
 
 /// More of the answer; nothing once it is over.
-pub(super) async fn more(answer: &mut Response) -> Result<Option<Bytes>, ProviderFailure> {
+pub(super) async fn next_chunk(answer: &mut Response) -> Result<Option<Bytes>, ProviderFailure> {
     match tokio::time::timeout(limits::MODEL_STALL, answer.chunk()).await {
-        Ok(piece) => piece.map_err(|error| failed(&error)),
-        Err(_) => Err(late(limits::MODEL_STALL, "its answer stopped coming")),
+        Ok(piece) => piece.map_err(|error| connection_failure(&error)),
+        Err(_) => Err(timeout_after(limits::MODEL_STALL, "its answer stopped coming")),
     }
 }
 
 /// More of the answer, where it has come already: there is nothing to wait for, and no time to keep.
-pub(super) fn at_hand(answer: &mut Response) -> Option<Result<Option<Bytes>, ProviderFailure>> {
-    answer.chunk().now_or_never().map(|piece| piece.map_err(|error| failed(&error)))
+pub(super) fn poll_chunk(answer: &mut Response) -> Option<Result<Option<Bytes>, ProviderFailure>> {
+    answer.chunk().now_or_never().map(|piece| piece.map_err(|error| connection_failure(&error)))
 }
 
 /// The beginning of an answer that is an error, of which `bytes` have been read. What can't be read of it is left out:
 /// its status says enough.
-pub(super) async fn beginning(answer: &mut Response, mut bytes: Vec<u8>) -> Vec<u8> {
+pub(super) async fn read_beginning(answer: &mut Response, mut bytes: Vec<u8>) -> Vec<u8> {
     while bytes.len() < limits::ERROR_BODY_BYTES {
-        match more(answer).await {
+        match next_chunk(answer).await {
             Ok(Some(piece)) => bytes.extend_from_slice(&piece),
             Ok(None) | Err(_) => break,
         }
@@ -85,13 +85,13 @@ pub(super) async fn beginning(answer: &mut Response, mut bytes: Vec<u8>) -> Vec<
 }
 
 /// Reads what is left of an answer that has said everything, so that its connection can serve the next.
-pub(super) async fn drain(mut answer: Response) {
+pub(super) async fn drain_body(mut answer: Response) {
     let rest = async { while let Ok(Some(_)) = answer.chunk().await {} };
     // One that does not end is ended instead.
     let _ = tokio::time::timeout(limits::MODEL_DRAIN, rest).await;
 }
 
-fn client(proxy: bool) -> Result<Client, ProviderFailure> {
+fn build_client(proxy: bool) -> Result<Client, ProviderFailure> {
     let mut builder = Client::builder()
         .user_agent(concat!("abide/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(limits::MODEL_CONNECT)
@@ -127,7 +127,7 @@ fn own_roots() -> Result<Option<Vec<Certificate>>, ProviderFailure> {
     Ok(Certificate::from_pem_bundle(&bundle).ok().filter(|roots| !roots.is_empty()))
 }
 
-fn failed(error: &reqwest::Error) -> ProviderFailure {
+fn connection_failure(error: &reqwest::Error) -> ProviderFailure {
     let why = cause(error);
     if is_caused_by_transient(error) {
         return ProviderFailure::system(format!("it could not be asked: {why}"));
@@ -136,16 +136,16 @@ fn failed(error: &reqwest::Error) -> ProviderFailure {
         return ProviderFailure::invalid(format!("it can't be asked: {why}"));
     }
     if error.is_timeout() {
-        return late(limits::MODEL_CONNECT, "it could not be reached");
+        return timeout_after(limits::MODEL_CONNECT, "it could not be reached");
     }
     if error.is_connect() {
-        return fault::broken(format!("it could not be reached: {why}"));
+        return fault::disconnect_failure(format!("it could not be reached: {why}"));
     }
-    fault::broken(format!("the connection to it broke: {why}"))
+    fault::disconnect_failure(format!("the connection to it broke: {why}"))
 }
 
-fn late(patience: Duration, what: &str) -> ProviderFailure {
-    fault::timeout(format!("{what} for {} seconds", patience.as_secs()))
+fn timeout_after(patience: Duration, what: &str) -> ProviderFailure {
+    fault::timeout_failure(format!("{what} for {} seconds", patience.as_secs()))
 }
 
 /// The innermost cause: the outermost error names the URL, and the ones between say that something failed.

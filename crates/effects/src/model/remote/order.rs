@@ -1,10 +1,10 @@
-//! What stood where in an answer. A provider wants its reasoning back between the same texts and calls; these are
-//! recorded apart from it, so what is sealed says how they alternate.
+//! The order of the parts of an answer. A provider wants its reasoning back between the same texts and calls; these are
+//! recorded apart from it, so the sealed value says how they alternate.
 
 use abide_kernel::fact::CallRecord;
 use serde_json::{Value, json};
 
-use super::Speaks;
+use super::Protocol;
 
 /// Stands between the texts of one answer where they become one.
 pub(super) const BETWEEN_TEXTS: &str = "\n\n";
@@ -25,7 +25,7 @@ pub(super) enum Shown<'a> {
 }
 
 /// Nothing where there was no reasoning: text and calls can be shown without.
-pub(super) fn seal(speaks: Speaks, pieces: Vec<Piece>) -> Option<Value> {
+pub(super) fn seal(protocol: Protocol, pieces: Vec<Piece>) -> Option<Value> {
     if !pieces.iter().any(|piece| matches!(piece, Piece::Thought(_))) {
         return None;
     }
@@ -34,7 +34,7 @@ pub(super) fn seal(speaks: Speaks, pieces: Vec<Piece>) -> Option<Value> {
         Piece::Call => json!("call"),
         Piece::Thought(thought) => json!({ "thought": thought }),
     });
-    Some(json!({ "speaks": speaks.as_str(), "order": order.collect::<Vec<_>>() }))
+    Some(json!({ "speaks": protocol.as_str(), "order": order.collect::<Vec<_>>() }))
 }
 
 /// An answer in its parts. `sealed` is what was sealed of it, if its provider may see that again.

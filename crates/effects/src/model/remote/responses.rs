@@ -143,18 +143,18 @@ pub(super) fn take(event: &Value, answer: &mut Answer<'_>) -> Result<bool, Provi
             return Err(fault::of_event(&event["response"]["error"]));
         }
         "error" => return Err(fault::of_event(event)),
-        // What repeats the pieces, tells how far it is, or is added later.
+        // Events that repeat the pieces, report progress, or were added later.
         _ => {}
     }
     Ok(false)
 }
 
 fn index(event: &Value) -> Result<u64, ProviderFailure> {
-    event["output_index"].as_u64().ok_or_else(|| fault::broken("a part of its answer has no number"))
+    event["output_index"].as_u64().ok_or_else(|| fault::disconnect_failure("a part of its answer has no number"))
 }
 
 fn piece(event: &Value) -> Result<&str, ProviderFailure> {
-    event["delta"].as_str().ok_or_else(|| fault::broken("a piece of its answer has nothing in it"))
+    event["delta"].as_str().ok_or_else(|| fault::disconnect_failure("a piece of its answer has nothing in it"))
 }
 
 fn begun(item: &Value) -> Result<Block, ProviderFailure> {
@@ -164,7 +164,7 @@ fn begun(item: &Value) -> Result<Block, ProviderFailure> {
             let tool = item["name"].as_str().unwrap_or_default().to_owned();
             Block::Call { tool, arguments: String::new() }
         }
-        "" => return Err(fault::broken("a part of its answer has no kind")),
+        "" => return Err(fault::disconnect_failure("a part of its answer has no kind")),
         // Reasoning comes whole, at its end.
         _ => Block::Other,
     })
@@ -197,7 +197,7 @@ fn settle(at: u64, item: &Value, answer: &mut Answer<'_>) -> Result<(), Provider
         Block::Call { tool, arguments } => {
             let whole = item["arguments"].as_str().unwrap_or_default();
             if item["name"].as_str().is_some_and(|name| name != tool) || !agree(arguments, whole) {
-                return Err(fault::broken(format!("its call of {tool} ends otherwise than it came")));
+                return Err(fault::disconnect_failure(format!("its call of {tool} ends otherwise than it came")));
             }
             if arguments.is_empty() {
                 answer.arguments(at, whole)?;

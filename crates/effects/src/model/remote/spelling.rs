@@ -1,5 +1,5 @@
-//! What every protocol spells alike: ids and names within the letters that providers take, inputs as objects, and the
-//! tools at the end of a request.
+//! The parts of a request that are the same in every protocol: ids and names within the letters that providers accept,
+//! inputs as objects, and the tools at the end of a request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use crate::limits;
 pub struct Events {
     /// The beginning of a line whose end has not come yet.
     line: Vec<u8>,
-    /// What the data lines of the event that is under way say. An event without one is none.
+    /// The data lines of the current event. An event without one is ignored.
     data: Option<Vec<u8>>,
     /// The last byte was a CR: an LF after it belongs to the same line end.
     after_cr: bool,
@@ -24,7 +24,7 @@ pub struct TooLarge;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Whether bytes begin a stream of events, whatever their sender calls them. None: there are too few to tell.
-pub(super) fn begins(bytes: &[u8]) -> Option<bool> {
+pub(super) fn is_stream(bytes: &[u8]) -> Option<bool> {
     const FIELDS: [&[u8]; 5] = [b":", b"data:", b"event:", b"id:", b"retry:"];
     let line = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).trim_ascii_start();
     if FIELDS.iter().any(|field| line.starts_with(field)) {
@@ -36,25 +36,25 @@ pub(super) fn begins(bytes: &[u8]) -> Option<bool> {
 
 impl Events {
     /// The data of every event that ends in `bytes`.
-    pub fn take(&mut self, mut bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {
+    pub fn push_bytes(&mut self, mut bytes: &[u8]) -> Result<Vec<Vec<u8>>, TooLarge> {
         let mut events = Vec::new();
         while let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
             let second_half = self.after_cr && end == 0 && bytes[end] == b'\n';
             self.after_cr = bytes[end] == b'\r';
             if !second_half {
-                self.hold(&bytes[..end])?;
+                self.push_line(&bytes[..end])?;
                 events.extend(self.end_line()?);
             }
             bytes = &bytes[end + 1..];
         }
         if !bytes.is_empty() {
             self.after_cr = false;
-            self.hold(bytes)?;
+            self.push_line(bytes)?;
         }
         Ok(events)
     }
 
-    fn hold(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
+    fn push_line(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
         if self.line.len() + bytes.len() > limits::EVENT_BYTES {
             return Err(TooLarge);
         }
@@ -70,7 +70,7 @@ impl Events {
             self.line.clear();
             return Ok(self.data.take());
         }
-        if let Some(value) = data(line) {
+        if let Some(value) = data_of_line(line) {
             match &mut self.data {
                 Some(data) if data.len() + value.len() >= limits::EVENT_BYTES => return Err(TooLarge),
                 Some(data) => {
@@ -85,8 +85,8 @@ impl Events {
     }
 }
 
-/// What a data line says. Comments begin with the colon, so that their field has no name.
-fn data(line: &[u8]) -> Option<&[u8]> {
+/// The content of a data line. Comments begin with the colon, so that their field has no name.
+fn data_of_line(line: &[u8]) -> Option<&[u8]> {
     let (field, value) = match memchr::memchr(b':', line) {
         Some(colon) => (&line[..colon], &line[colon + 1..]),
         None => (line, &[][..]),

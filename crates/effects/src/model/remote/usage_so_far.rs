@@ -7,7 +7,7 @@ use abide_kernel::budget::Usage;
 use abide_kernel::input::Spent;
 
 use super::Prices;
-use super::answer::Counted;
+use super::answer::TokenCounts;
 
 /// Usage of one call; none before the provider has begun to answer.
 #[derive(Debug, Default)]
@@ -15,13 +15,13 @@ pub struct UsageSoFar(Mutex<Option<Progress>>);
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
-    pub(super) counted: Counted,
-    /// What has come of the answer, in bytes.
+    pub(super) counted: TokenCounts,
+    /// The received part of the answer, in bytes.
     pub(super) written: usize,
 }
 
 impl UsageSoFar {
-    pub(super) fn put(&self, progress: Progress) {
+    pub(super) fn set_progress(&self, progress: Progress) {
         *self.lock() = Some(progress);
     }
 
@@ -32,7 +32,7 @@ impl UsageSoFar {
         let Progress { counted, written } = (*self.lock())?;
         let mut usage = Usage {
             input_tokens: counted.input.unwrap_or_else(sent_tokens),
-            // What was counted at the beginning is less than what has come since.
+            // A count from the beginning is less than what has been received since.
             output_tokens: counted.output.unwrap_or(0).max(if counted.last { 0 } else { written.div_ceil(4) as u64 }),
             cached_tokens: counted.cached,
             cache_write_tokens: counted.cache_write,

@@ -35,12 +35,12 @@ pub(super) struct When {
 
 #[derive(Debug)]
 pub(super) struct Round {
-    pub says: Says,
+    pub says: RoundOutcome,
     pub delay_ms: u64,
 }
 
 #[derive(Debug)]
-pub(super) enum Says {
+pub(super) enum RoundOutcome {
     Reply { text: String, tools: Vec<Tool> },
     Error { error: ProviderError, retry_after_ms: Option<u64> },
 }
@@ -55,7 +55,7 @@ pub(super) struct Tool {
 impl Script {
     pub(super) async fn read(file: &Path) -> Result<Script, ProviderFailure> {
         let path = file.to_owned();
-        let read = tokio::task::spawn_blocking(move || load(path)).await;
+        let read = tokio::task::spawn_blocking(move || load_script(path)).await;
         let read = read.unwrap_or_else(|stopped| Err(Fault::Stays(stopped.to_string())));
         read.map_err(|fault| match fault {
             Fault::Stays(fault) => ProviderFailure::invalid(format!("{} {fault}", file.display())),
@@ -63,7 +63,7 @@ impl Script {
         })
     }
 
-    pub(super) fn when(&self, contains: &str) -> Option<&When> {
+    pub(super) fn find_entry(&self, contains: &str) -> Option<&When> {
         self.when.iter().find(|when| when.contains == contains)
     }
 }
@@ -76,7 +76,7 @@ enum Fault {
     Passes(String),
 }
 
-fn load(path: PathBuf) -> Result<Script, Fault> {
+fn load_script(path: PathBuf) -> Result<Script, Fault> {
     let cant = |error: std::io::Error| {
         let kind = if is_transient(&error) { Fault::Passes } else { Fault::Stays };
         kind(format!("can't be read: {error}"))
@@ -92,13 +92,13 @@ fn load(path: PathBuf) -> Result<Script, Fault> {
         let most = limits::SCRIPT_BYTES;
         return Err(Fault::Stays(format!("is too large for a script: at most {most} bytes")));
     }
-    serde_json::from_slice(&bytes).map_err(|error| Fault::Stays(format!("is not a script: {}", fault(&error))))
+    serde_json::from_slice(&bytes).map_err(|error| Fault::Stays(format!("is not a script: {}", describe_fault(&error))))
 }
 
-/// What is wrong, and where, without a word of what the file holds: a name that is mistyped may lead to a file that is
-/// nobody's business, and the fault is told to models. Our own messages name fields and bounds only; of serde's, the
-/// part is kept that says what was expected.
-fn fault(error: &serde_json::Error) -> String {
+/// Describes a fault and its place, without the file's content: a mistyped name may lead to a private file, and the
+/// fault is told to models. Our own messages name fields and bounds only; of serde's, only the part about what was
+/// expected is kept.
+fn describe_fault(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = text.strip_suffix(&place).unwrap_or(&text);
@@ -115,8 +115,8 @@ fn fault(error: &serde_json::Error) -> String {
     format!("{text}{place}")
 }
 
-/// What is written is an object of known fields, and what is meant is more than that: each type here is read as the one,
-/// and checked as it becomes the other.
+/// The written form is an object of known fields, and the meaning has more rules: each type here is read as the former,
+/// and checked as it becomes the latter.
 macro_rules! read_as {
     ($($meant:ty: $written:ty, $what:literal;)*) => {
         $(
@@ -207,20 +207,22 @@ impl TryFrom<RoundFields> for Round {
 
     fn try_from(fields: RoundFields) -> Result<Round, String> {
         let RoundFields { text, tools, delay_ms, error, retry_after_ms } = fields;
-        let delay_ms = within("delay_ms", delay_ms, limits::SCRIPT_DELAY_MAX_MS)?.unwrap_or(0);
-        let retry_after_ms = within("retry_after_ms", retry_after_ms, TIMER_AHEAD_MAX_MS)?;
+        let delay_ms = require_at_most("delay_ms", delay_ms, limits::SCRIPT_DELAY_MAX_MS)?.unwrap_or(0);
+        let retry_after_ms = require_at_most("retry_after_ms", retry_after_ms, TIMER_AHEAD_MAX_MS)?;
         let says = match (error, text, tools) {
-            (Some(error), None, None) => Says::Error { error, retry_after_ms },
+            (Some(error), None, None) => RoundOutcome::Error { error, retry_after_ms },
             (Some(_), Some(_), _) => return Err("a round has `error` or `text`, not both".to_owned()),
             (Some(_), None, Some(_)) => return Err("a round has `error` or `tools`, not both".to_owned()),
             (None, ..) if retry_after_ms.is_some() => return Err("`retry_after_ms` goes with `error`".to_owned()),
-            (None, text, tools) => Says::Reply { text: text.unwrap_or_default(), tools: tools.unwrap_or_default() },
+            (None, text, tools) => {
+                RoundOutcome::Reply { text: text.unwrap_or_default(), tools: tools.unwrap_or_default() }
+            }
         };
         Ok(Round { says, delay_ms })
     }
 }
 
-fn within(field: &str, value: Option<u64>, max: u64) -> Result<Option<u64>, String> {
+fn require_at_most(field: &str, value: Option<u64>, max: u64) -> Result<Option<u64>, String> {
     match value {
         Some(ms) if ms > max => Err(format!("`{field}` is more than {max}")),
         value => Ok(value),
@@ -240,7 +242,7 @@ impl TryFrom<ToolFields> for Tool {
 
     fn try_from(ToolFields { name, input }: ToolFields) -> Result<Tool, String> {
         let input = Value::Object(input);
-        substitute::check(&input)?;
+        substitute::validate_placeholders(&input)?;
         Ok(Tool { name, input })
     }
 }

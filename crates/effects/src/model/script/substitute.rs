@@ -1,5 +1,5 @@
-//! What a script leaves open in a tool's input: `{"$result": POINTER, "back": N}` and `{"$input": POINTER}`, anywhere
-//! in it, each replaced whole by the value that the pointer (RFC 6901) leads to.
+//! Placeholders in a script's tool input: `{"$result": POINTER, "back": N}` and `{"$input": POINTER}`, anywhere in it,
+//! each replaced whole by the value that the pointer (RFC 6901) leads to.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::limits;
 use crate::model::{PastResults, ProviderFailure, text_of};
 
 /// One thing to be filled in.
-enum Open<'a> {
+enum Placeholder<'a> {
     /// From an earlier tool result: the latest is 1.
     Result { pointer: &'a str, back: usize },
     /// From the turn's message.
@@ -19,21 +19,25 @@ enum Open<'a> {
 }
 
 /// Whether what is to be filled in is said right. An object with one of our two keys is never taken literally.
-pub(super) fn check(value: &Value) -> Result<(), String> {
+pub(super) fn validate_placeholders(value: &Value) -> Result<(), String> {
     farthest(value).map(|_| ())
 }
 
 /// The inputs of a round's tools, filled in. The past is looked at once, as far back as the round needs.
-pub(super) fn inputs(tools: &[Tool], message: &Message, past: &dyn PastResults) -> Result<Vec<Value>, ProviderFailure> {
+pub(super) fn fill_inputs(
+    tools: &[Tool],
+    message: &Message,
+    past: &dyn PastResults,
+) -> Result<Vec<Value>, ProviderFailure> {
     let back = farthest_of(tools.iter().map(|tool| &tool.input)).map_err(ProviderFailure::invalid)?;
     let results = if back == 0 { Vec::new() } else { past.tool_results(back)? };
     let input = message_object(message).map_err(ProviderFailure::invalid)?;
     let mut from = Sources { results, input, room: limits::FILLED_IN_BYTES };
-    let filled: Result<_, String> = tools.iter().map(|tool| fill(&tool.input, &mut from)).collect();
+    let filled: Result<_, String> = tools.iter().map(|tool| fill_value(&tool.input, &mut from)).collect();
     filled.map_err(ProviderFailure::invalid)
 }
 
-/// What is filled in comes from here, as long as there is room for it.
+/// The sources of values, and the room left for them.
 struct Sources {
     /// The latest first.
     results: Vec<Value>,
@@ -44,9 +48,9 @@ struct Sources {
 /// How far back it looks for tool results; 0 is not at all.
 fn farthest(value: &Value) -> Result<usize, String> {
     match value {
-        Value::Object(fields) => match Open::parse(fields)? {
-            Some(Open::Result { back, .. }) => Ok(back),
-            Some(Open::Input { .. }) => Ok(0),
+        Value::Object(fields) => match Placeholder::parse(fields)? {
+            Some(Placeholder::Result { back, .. }) => Ok(back),
+            Some(Placeholder::Input { .. }) => Ok(0),
             None => farthest_of(fields.values()),
         },
         Value::Array(items) => farthest_of(items.iter()),
@@ -58,22 +62,24 @@ fn farthest_of<'a>(mut values: impl Iterator<Item = &'a Value>) -> Result<usize,
     values.try_fold(0, |back, value| Ok(farthest(value)?.max(back)))
 }
 
-fn fill(value: &Value, from: &mut Sources) -> Result<Value, String> {
+fn fill_value(value: &Value, from: &mut Sources) -> Result<Value, String> {
     match value {
-        Value::Object(fields) => match Open::parse(fields)? {
+        Value::Object(fields) => match Placeholder::parse(fields)? {
             Some(open) => open.resolve(from),
             None => {
-                let filled = fields.iter().map(|(key, value)| Ok((key.clone(), fill(value, from)?)));
+                let filled = fields.iter().map(|(key, value)| Ok((key.clone(), fill_value(value, from)?)));
                 filled.collect::<Result<Map<_, _>, String>>().map(Value::Object)
             }
         },
-        Value::Array(items) => items.iter().map(|item| fill(item, from)).collect::<Result<_, _>>().map(Value::Array),
+        Value::Array(items) => {
+            items.iter().map(|item| fill_value(item, from)).collect::<Result<_, _>>().map(Value::Array)
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(value.clone()),
     }
 }
 
-impl Open<'_> {
-    fn parse(fields: &Map<String, Value>) -> Result<Option<Open<'_>>, String> {
+impl Placeholder<'_> {
+    fn parse(fields: &Map<String, Value>) -> Result<Option<Placeholder<'_>>, String> {
         let key = match (fields.contains_key("$result"), fields.contains_key("$input")) {
             (false, false) => return Ok(None),
             (true, _) => "$result",
@@ -88,25 +94,26 @@ impl Open<'_> {
             return Err(format!("`{key}` takes a JSON pointer: \"\" for all of it, or one that begins with \"/\""));
         };
         if key == "$input" {
-            return Ok(Some(Open::Input { pointer }));
+            return Ok(Some(Placeholder::Input { pointer }));
         }
         let back = fields.get("back").map_or(Some(1), Value::as_u64);
         let back = back.filter(|back| (1..=limits::RESULT_BACK_MAX).contains(back));
         let Some(back) = back.and_then(|back| usize::try_from(back).ok()) else {
             return Err(format!("`back` takes a number from 1 (the latest) to {}", limits::RESULT_BACK_MAX));
         };
-        Ok(Some(Open::Result { pointer, back }))
+        Ok(Some(Placeholder::Result { pointer, back }))
     }
 
     fn resolve(&self, from: &mut Sources) -> Result<Value, String> {
         let (pointer, place) = match self {
-            Open::Result { pointer, back } => {
+            Placeholder::Result { pointer, back } => {
                 let place = from.results.get(back - 1);
                 (pointer, place.ok_or_else(|| format!("{self} leads nowhere: {} are there", from.results.len()))?)
             }
-            Open::Input { pointer } => (pointer, &from.input),
+            Placeholder::Input { pointer } => (pointer, &from.input),
         };
-        let found = place.pointer(pointer).ok_or_else(|| format!("{self} leads nowhere in {}", shape(place)))?;
+        let found =
+            place.pointer(pointer).ok_or_else(|| format!("{self} leads nowhere in {}", describe_value(place)))?;
         let room = from.room.checked_sub(found.to_string().len());
         let most = limits::FILLED_IN_BYTES;
         from.room =
@@ -115,12 +122,12 @@ impl Open<'_> {
     }
 }
 
-impl fmt::Display for Open<'_> {
+impl fmt::Display for Placeholder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Open::Result { pointer, back: 1 } => write!(f, "{{\"$result\": {pointer:?}}}"),
-            Open::Result { pointer, back } => write!(f, "{{\"$result\": {pointer:?}, \"back\": {back}}}"),
-            Open::Input { pointer } => write!(f, "{{\"$input\": {pointer:?}}}"),
+            Placeholder::Result { pointer, back: 1 } => write!(f, "{{\"$result\": {pointer:?}}}"),
+            Placeholder::Result { pointer, back } => write!(f, "{{\"$result\": {pointer:?}, \"back\": {back}}}"),
+            Placeholder::Input { pointer } => write!(f, "{{\"$input\": {pointer:?}}}"),
         }
     }
 }
@@ -142,8 +149,8 @@ fn message_object(message: &Message) -> Result<Value, String> {
     Ok(Value::Object(object))
 }
 
-/// What is there instead, in a few words.
-fn shape(value: &Value) -> String {
+/// A short description of the value that is there instead.
+fn describe_value(value: &Value) -> String {
     match value {
         Value::Object(fields) if fields.is_empty() => "an empty object".to_owned(),
         Value::Object(fields) => {

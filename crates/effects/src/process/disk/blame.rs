@@ -1,5 +1,6 @@
-//! Who took the room of a disk. It decides from measured figures alone, and prefers to blame no command over the wrong
-//! one: ending a command gives no room back by itself, it only keeps the command from taking more.
+//! Attributes the loss of room on a disk to commands. It decides from measured figures alone, and prefers to blame no
+//! command over the wrong one: ending a command gives no room back by itself, it only keeps the command from taking
+//! more.
 //!
 //! A confined command can take room below its own folders only, however it does it: by writing, by allocating
 //! (`fallocate`), through a mapping, or in files that it deleted and keeps open. So the growth of its folders is what it
@@ -11,30 +12,30 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::measure::{OpenFiles, Room, Tree, Written};
+use super::measure::{DiskRoom, FolderUse, OpenFiles, WrittenBytes};
 use crate::limits;
-use crate::process::family::Member;
+use crate::process::process_list::ProcessIdentity;
 
-/// A command as it was found in one look at a disk.
+/// A command as it was measured in one survey of a disk.
 #[derive(Debug)]
-pub(super) struct Measured<'a> {
-    pub id: Member,
+pub(super) struct MeasuredCommand<'a> {
+    pub id: ProcessIdentity,
     pub agent: &'a str,
     pub began: SystemTime,
     /// It can write to its folders only.
     pub confined: bool,
     /// Its folders on this disk. Nothing for one that could not be measured.
-    pub folders: Vec<(&'a Path, Option<&'a Tree>)>,
+    pub folders: Vec<(&'a Path, Option<&'a FolderUse>)>,
     pub open: OpenFiles,
     /// Bytes; inodes are not counted by anybody.
-    pub written: Written,
+    pub written: WrittenBytes,
     /// In a folder that holds too many files to count them, files were seen that were created lately.
     pub creates_uncounted: bool,
 }
 
 /// The room that a command took, as far as that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct RoomTaken {
     pub amount: u64,
     /// The part of it that its own processes are known to have written or to hold.
     evident: u64,
@@ -45,20 +46,20 @@ pub(super) struct Taken {
 pub(super) struct Accounts {
     /// The last look before: when it was, and how much of the disk was used.
     last: Option<(SystemTime, u64)>,
-    commands: HashMap<Member, Account>,
+    commands: HashMap<ProcessIdentity, Account>,
 }
 
 /// The figures of a command when it was first measured; what it is known to have created by then is left out of them.
 #[derive(Debug)]
 struct Account {
-    folders: HashMap<PathBuf, Level>,
+    folders: HashMap<PathBuf, FolderLevel>,
     deleted: u64,
     named: HashMap<u64, u64>,
-    written: Written,
+    written: WrittenBytes,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Level {
+struct FolderLevel {
     first: u64,
     /// The same when a command that shared the folder ended: growth up to then may have been that one's.
     excused: u64,
@@ -68,8 +69,8 @@ struct Level {
 const COARSE: Duration = Duration::from_millis(20);
 
 impl Accounts {
-    /// Nothing is held against anybody from here on.
-    pub(super) fn restart(&mut self, now: SystemTime, room: &Room) {
+    /// Starts anew: no earlier growth counts against a command.
+    pub(super) fn restart(&mut self, now: SystemTime, room: &DiskRoom) {
         self.last = Some((now, room.used));
         self.commands.clear();
     }
@@ -88,48 +89,55 @@ impl Accounts {
 
     /// A disk that was never looked at is looked at from the moment its first command began. Says how much more of it is
     /// used than when the least was.
-    pub(super) fn lost(&mut self, first: (SystemTime, u64), room: &Room) -> u64 {
+    pub(super) fn used_more(&mut self, first: (SystemTime, u64), room: &DiskRoom) -> u64 {
         let (_, used) = self.last.get_or_insert(first);
         *used = room.used.min(*used);
         room.used - *used
     }
 
-    /// How much each command took. `gone` are the folders of the commands that ended since the last look.
-    pub(super) fn settle(&mut self, found: &[Measured<'_>], gone: &[PathBuf], room: &Room, lost: u64) -> Vec<Taken> {
-        let running: HashSet<Member> = found.iter().map(|one| one.id).collect();
+    /// The amount that each command took. `gone` are the folders of the commands that ended since the last survey.
+    pub(super) fn settle(
+        &mut self,
+        found: &[MeasuredCommand<'_>],
+        gone: &[PathBuf],
+        room: &DiskRoom,
+        lost: u64,
+    ) -> Vec<RoomTaken> {
+        let running: HashSet<ProcessIdentity> = found.iter().map(|one| one.id).collect();
         self.commands.retain(|id, _| running.contains(id));
         for one in found {
-            self.open(one, gone);
+            self.open_account(one, gone);
         }
-        let written: Vec<Written> = found.iter().map(|one| one.written.since(self.commands[&one.id].written)).collect();
+        let written: Vec<WrittenBytes> =
+            found.iter().map(|one| one.written.since(self.commands[&one.id].written)).collect();
         // File systems whose writes the kernel does not count.
         let by_calls = room.in_memory || written.iter().all(|written| written.stored == 0);
         let written: Vec<u64> =
             written.iter().map(|written| if by_calls { written.called } else { written.stored }).collect();
-        let mut taken: Vec<Taken> = found
+        let mut taken: Vec<RoomTaken> = found
             .iter()
             .zip(&written)
             .map(|(one, written)| self.commands[&one.id].taken(one, found, *written))
             .collect();
-        let unexplained = lost.saturating_sub(explained(found, &taken));
+        let unexplained = lost.saturating_sub(explained_amount(found, &taken));
         for ((one, taken), written) in found.iter().zip(&mut taken).zip(written) {
             if !one.confined || one.folders.iter().any(|(_, tree)| tree.is_none()) {
                 let elsewhere = if one.creates_uncounted { unexplained } else { written.min(unexplained) };
-                *taken = Taken { amount: taken.amount.max(elsewhere), evident: taken.evident.max(elsewhere) };
+                *taken = RoomTaken { amount: taken.amount.max(elsewhere), evident: taken.evident.max(elsewhere) };
             }
         }
         taken
     }
 
-    /// Begins an account where there is none, and excuses for the folders of commands that ended.
-    fn open(&mut self, one: &Measured<'_>, gone: &[PathBuf]) {
+    /// Opens an account where there is none, and excuses growth in the folders of commands that ended.
+    fn open_account(&mut self, one: &MeasuredCommand<'_>, gone: &[PathBuf]) {
         let since = self.since(one.began);
         let is_new = self.last.is_none_or(|(at, _)| one.began >= at);
         let account = self.commands.entry(one.id).or_insert_with(|| Account {
             folders: HashMap::new(),
             deleted: one.open.deleted.values().filter(|file| !file.created_since(since)).map(|file| file.amount).sum(),
             named: HashMap::new(),
-            written: if is_new { Written::default() } else { one.written },
+            written: if is_new { WrittenBytes::default() } else { one.written },
         });
         for (inode, file) in &one.open.named {
             let before = if file.created_since(since) { 0 } else { file.amount };
@@ -137,7 +145,7 @@ impl Accounts {
         }
         for (folder, tree) in one.folders.iter().filter_map(|(folder, tree)| Some((folder, (*tree)?))) {
             let first = tree.amount.saturating_sub(tree.created_since(since));
-            let level = account.folders.entry(folder.to_path_buf()).or_insert(Level { first, excused: first });
+            let level = account.folders.entry(folder.to_path_buf()).or_insert(FolderLevel { first, excused: first });
             if gone.iter().any(|other| overlap(folder, other)) {
                 level.excused = tree.amount;
             }
@@ -146,7 +154,7 @@ impl Accounts {
 }
 
 impl Account {
-    fn taken(&self, one: &Measured<'_>, all: &[Measured<'_>], written: u64) -> Taken {
+    fn taken(&self, one: &MeasuredCommand<'_>, all: &[MeasuredCommand<'_>], written: u64) -> RoomTaken {
         let deleted = one.open.deleted_amount();
         // Of all its folders, and of those that no other agent's command has.
         let (mut now, mut first) = (deleted, self.deleted);
@@ -155,7 +163,7 @@ impl Account {
             let (Some(tree), Some(level)) = (tree, self.folders.get(*folder)) else { continue };
             now += tree.amount;
             first += level.first;
-            let is_contested = |other: &&Measured<'_>| {
+            let is_contested = |other: &&MeasuredCommand<'_>| {
                 other.agent != one.agent && other.folders.iter().any(|(theirs, _)| overlap(folder, theirs))
             };
             if !all.iter().any(|other| is_contested(&other)) {
@@ -166,7 +174,7 @@ impl Account {
         let held: u64 = one.open.named.iter().map(|(inode, file)| file.amount.saturating_sub(self.named[inode])).sum();
         let evident = held + deleted.saturating_sub(self.deleted) + written;
         let evident = evident.min(now.saturating_sub(first));
-        Taken { amount: evident.max(own_now.saturating_sub(own_first)), evident }
+        RoomTaken { amount: evident.max(own_now.saturating_sub(own_first)), evident }
     }
 }
 
@@ -174,8 +182,8 @@ fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// By all agents together: the commands of one see the same folders grow.
-fn explained(found: &[Measured<'_>], taken: &[Taken]) -> u64 {
+/// The amount that all agents explain together: the commands of one agent see the same folders grow.
+fn explained_amount(found: &[MeasuredCommand<'_>], taken: &[RoomTaken]) -> u64 {
     let mut agents: HashMap<&str, u64> = HashMap::new();
     for (one, taken) in found.iter().zip(taken) {
         let most = agents.entry(one.agent).or_default();
@@ -184,19 +192,24 @@ fn explained(found: &[Measured<'_>], taken: &[Taken]) -> u64 {
     agents.values().sum()
 }
 
-/// The command to end, with what it took. Nothing where no command took a fair part of what is missing: then somebody
-/// else did, and those who took little are innocent.
-pub(super) fn choose(found: &[Measured<'_>], taken: &[Taken], room: &Room, lost: u64) -> Option<(usize, u64)> {
+/// The command to end, with the amount that it took. None if no command took a fair part of the missing room: then
+/// another program did, and commands that took little are not ended.
+pub(super) fn choose_command(
+    found: &[MeasuredCommand<'_>],
+    taken: &[RoomTaken],
+    room: &DiskRoom,
+    lost: u64,
+) -> Option<(usize, u64)> {
     let missing = lost.max(room.reserve.saturating_sub(room.free));
     // Many that take little each may fill a disk, too.
-    let filled_by_all = explained(found, taken) >= missing / 2;
-    let is_to_blame = |one: &Taken| {
+    let filled_by_all = explained_amount(found, taken) >= missing / 2;
+    let is_to_blame = |one: &RoomTaken| {
         one.amount >= room.least_blamed && (filled_by_all || one.amount >= missing / limits::DISK_BLAME_PART)
     };
     let (largest, _) = taken.iter().enumerate().max_by_key(|(_, one)| one.amount)?;
     // The commands of one agent see the same folders grow. Among them it is the one that is known to have written a fair
     // part of that, or else the last that began.
-    let evident = |one: &Taken| if one.evident >= one.amount / limits::DISK_BLAME_PART { one.evident } else { 0 };
+    let evident = |one: &RoomTaken| if one.evident >= one.amount / limits::DISK_BLAME_PART { one.evident } else { 0 };
     let of_agent = taken.iter().enumerate().filter(|(nth, _)| found[*nth].agent == found[largest].agent);
     let blamed = of_agent.filter(|(_, one)| is_to_blame(one));
     let (nth, one) = blamed.max_by_key(|(nth, one)| (evident(one), found[*nth].began))?;

@@ -1,5 +1,5 @@
-//! How much of a disk a command holds: the blocks or the inodes below its folders, those of its open files, and the bytes
-//! that its processes wrote. It only measures. Files may change while they are measured, so every figure is an estimate.
+//! Measures the use of a disk by a command: the blocks or the inodes below its folders, those of its open files, and
+//! the bytes that its processes wrote. Files may change while they are measured, so every figure is an estimate.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -36,39 +36,44 @@ impl Resource {
 
 /// A folder, measured.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
+pub(super) struct FolderMeasurement {
     /// Nothing where there is too much to look at, or where a part can't be read: half a sum can't be compared.
-    pub tree: Option<Tree>,
+    pub tree: Option<FolderUse>,
     /// A share of the entries that were seen, worth mentioning, was created lately.
     pub creates: bool,
 }
 
 /// Everything below a folder, in bytes or inodes.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
+pub(super) struct FolderUse {
     pub amount: u64,
     /// Files that were created lately, with the amount of each.
     created: Vec<(SystemTime, u64)>,
 }
 
-impl Tree {
+impl FolderUse {
     pub(super) fn created_since(&self, since: SystemTime) -> u64 {
         self.created.iter().filter(|(at, _)| *at >= since).map(|(_, amount)| amount).sum()
     }
 }
 
 /// Everything below a folder that lies on this device.
-pub(super) fn walk(folder: &Path, disk: (u64, Resource), since: SystemTime, until: Instant) -> Walk {
-    let (mut tree, mut entries) = (Tree::default(), 0);
+pub(super) fn measure_folder(
+    folder: &Path,
+    disk: (u64, Resource),
+    since: SystemTime,
+    until: Instant,
+) -> FolderMeasurement {
+    let (mut tree, mut entries) = (FolderUse::default(), 0);
     let whole = add_below(&mut tree, &mut entries, folder, disk, since, until).is_some();
     let created = tree.created.len();
     let creates = created > 0 && created >= entries / limits::DISK_CREATED_PART;
-    Walk { tree: whole.then_some(tree), creates }
+    FolderMeasurement { tree: whole.then_some(tree), creates }
 }
 
-/// Nothing where it had to stop.
+/// None where it had to stop.
 fn add_below(
-    tree: &mut Tree,
+    tree: &mut FolderUse,
     entries: &mut usize,
     folder: &Path,
     (device, resource): (u64, Resource),
@@ -107,7 +112,7 @@ fn add_below(
     Some(())
 }
 
-/// The inner nothing: it is gone meanwhile, and so are its blocks.
+/// The inner `None`: the file is gone by now, and so are its blocks.
 fn present<T>(found: io::Result<T>) -> Option<Option<T>> {
     match found {
         Ok(found) => Some(Some(found)),
@@ -144,7 +149,7 @@ impl OpenFile {
 }
 
 impl OpenFiles {
-    pub(super) fn of(pids: &[i32], disk: (u64, Resource), since: SystemTime, until: Instant) -> OpenFiles {
+    pub(super) fn measure(pids: &[i32], disk: (u64, Resource), since: SystemTime, until: Instant) -> OpenFiles {
         let mut files = OpenFiles::default();
         for pid in pids {
             for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
@@ -152,17 +157,17 @@ impl OpenFiles {
                     return files;
                 }
                 let writes = entry.metadata().is_ok_and(|link| link.mode() & OPEN_FOR_WRITING != 0);
-                files.add(&entry.path(), disk, writes, since);
+                files.add_file(&entry.path(), disk, writes, since);
             }
             for mapped in shared_mappings(*pid) {
-                files.add(&mapped, disk, true, since);
+                files.add_file(&mapped, disk, true, since);
             }
         }
         files
     }
 
     /// A file that was there before and is only read is not the command's, even if somebody deleted it.
-    fn add(&mut self, link: &Path, (device, resource): (u64, Resource), writes: bool, since: SystemTime) {
+    fn add_file(&mut self, link: &Path, (device, resource): (u64, Resource), writes: bool, since: SystemTime) {
         let Ok(found) = fs::metadata(link) else { return };
         let amount = match resource {
             Resource::Bytes => found.blocks() * BLOCK_BYTES,
@@ -196,36 +201,39 @@ fn shared_mappings(pid: i32) -> Vec<PathBuf> {
 
 /// Bytes that processes wrote, as the kernel counts them.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Written {
+pub(super) struct WrittenBytes {
     /// To disks.
     pub stored: u64,
     /// By calls that write, to pipes too: for file systems that the kernel does not count.
     pub called: u64,
 }
 
-impl Written {
+impl WrittenBytes {
     /// A process that ended is counted with the one that waited for it, so only the sum of all of them says anything.
-    pub(super) fn by(pids: &[i32]) -> Written {
-        pids.iter().filter_map(|pid| written_by(*pid)).fold(Written::default(), |sum, one| Written {
+    pub(super) fn of_processes(pids: &[i32]) -> WrittenBytes {
+        pids.iter().filter_map(|pid| written_by(*pid)).fold(WrittenBytes::default(), |sum, one| WrittenBytes {
             stored: sum.stored + one.stored,
             called: sum.called + one.called,
         })
     }
 
-    pub(super) fn since(self, before: Written) -> Written {
-        Written { stored: self.stored.saturating_sub(before.stored), called: self.called.saturating_sub(before.called) }
+    pub(super) fn since(self, before: WrittenBytes) -> WrittenBytes {
+        WrittenBytes {
+            stored: self.stored.saturating_sub(before.stored),
+            called: self.called.saturating_sub(before.called),
+        }
     }
 }
 
-fn written_by(pid: i32) -> Option<Written> {
+fn written_by(pid: i32) -> Option<WrittenBytes> {
     let text = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let number = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
-    Some(Written { stored: number("write_bytes:")?, called: number("wchar:")? })
+    Some(WrittenBytes { stored: number("write_bytes:")?, called: number("wchar:")? })
 }
 
-/// How much there is of a disk, in bytes or inodes.
+/// The size and the free room of a disk, in bytes or inodes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct DiskRoom {
     pub free: u64,
     pub used: u64,
     pub reserve: u64,
@@ -235,10 +243,10 @@ pub(super) struct Room {
     pub in_memory: bool,
 }
 
-impl Room {
+impl DiskRoom {
     /// Nothing where the folder is gone, or where its file system has no such bound. `reserve` is the operator's, in
     /// bytes; of inodes the usual part is kept, and none where no bytes are.
-    pub(super) fn of(folder: &Path, resource: Resource, reserve: Option<u64>) -> Option<Room> {
+    pub(super) fn measure(folder: &Path, resource: Resource, reserve: Option<u64>) -> Option<DiskRoom> {
         const TMPFS: i64 = 0x0102_1994;
         let found = rustix::fs::statvfs(folder).ok()?;
         let (unit, total, available, unused, most) = match resource {
@@ -254,7 +262,7 @@ impl Room {
             (Resource::Inodes, Some(0)) => 0,
             (Resource::Bytes, None) | (Resource::Inodes, Some(_) | None) => usual,
         };
-        Some(Room {
+        Some(DiskRoom {
             free: available.saturating_mul(unit),
             used: total.saturating_sub(unused).saturating_mul(unit),
             reserve,
@@ -268,7 +276,7 @@ impl Room {
         self.free < self.reserve
     }
 
-    /// Whether it is worth knowing who takes the rest.
+    /// Whether there is so little room that its use is worth measuring.
     pub(super) fn is_near(&self) -> bool {
         self.free <= self.reserve.saturating_mul(limits::DISK_NEAR_TIMES)
     }

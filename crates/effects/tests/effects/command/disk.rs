@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use abide_effects::process::{Bounds, Ended, Launch, Process};
+use abide_effects::process::{Bounds, Launch, Process, ProcessExit};
 use abide_kernel::refusal::ErrorCode;
 
 use super::{STAND_IN, World, in_each_sandbox, until};
@@ -85,11 +85,11 @@ impl Disk {
 async fn goes_on(process: &Process) {
     let lines = |process: &Process| process.read(0, usize::MAX).bytes.len() / "on\n".len();
     let before = lines(process);
-    until("it goes on", || process.ended().is_some() || lines(process) > before + 60).await;
-    assert_eq!(process.ended(), None);
+    until("it goes on", || process.exit().is_some() || lines(process) > before + 60).await;
+    assert_eq!(process.exit(), None);
 }
 
-fn assert_for_disk(ended: &Ended) {
+fn assert_for_disk(ended: &ProcessExit) {
     assert!(!ended.stopped, "nobody asked for it: {ended:?}");
     assert!(ended.evidence.iter().any(|line| line.starts_with("disk_reserve: ")), "{ended:?}");
 }
@@ -97,7 +97,7 @@ fn assert_for_disk(ended: &Ended) {
 /// So that nothing of them is left for the next boot of a home that is gone.
 async fn end(processes: impl IntoIterator<Item = Process>) {
     for process in processes {
-        process.end(true);
+        process.stop(true);
         process.wait().await;
     }
 }
@@ -111,14 +111,14 @@ async fn the_command_that_fills_a_disk_is_ended(world: World) {
     let greedy = start("greedy", "head -c 52M /dev/zero > filler; touch full; cat /dev/zero > /dev/null").await;
     assert_for_disk(&greedy.wait().await);
     goes_on(&other).await;
-    assert_eq!(idle.ended(), None, "those that write little go on");
+    assert_eq!(idle.exit(), None, "those that write little go on");
     let processes = &disk.world.processes;
     let refused = processes.start(Launch { agent: "greedy".to_owned(), ..disk.world.launch("true") }).await;
     assert_eq!(refused.unwrap_err().code, ErrorCode::DiskReserve);
     let third = start("third", "true").await;
     assert_eq!(third.wait().await.exit_code, Some(0), "others begin as before");
     fs::remove_file(disk.path("filler")).unwrap();
-    processes.room("greedy").await;
+    processes.wait_for_room("greedy").await;
     assert_eq!(start("greedy", "true").await.wait().await.exit_code, Some(0));
     end([other, idle]).await;
 }
@@ -141,7 +141,7 @@ async fn room_counts_however_it_is_taken(world: World) {
         assert!(ended.evidence.iter().any(|line| line.starts_with("disk_reserve: ")), "{way}: {ended:?}");
         goes_on(&modest).await;
         fs::remove_dir_all(disk.path("greedy")).unwrap();
-        disk.world.processes.room("greedy").await;
+        disk.world.processes.wait_for_room("greedy").await;
     }
     end([modest]).await;
 }
@@ -217,7 +217,7 @@ async fn the_command_that_takes_all_inodes_is_ended(world: World) {
     assert_eq!(refused.code, ErrorCode::DiskReserve);
     assert!(refused.message.contains(" inodes are free"), "{refused:?}");
     fs::remove_dir_all(disk.path("greedy")).unwrap();
-    processes.room("greedy").await;
+    processes.wait_for_room("greedy").await;
     end([modest]).await;
 }
 

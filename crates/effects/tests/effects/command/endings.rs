@@ -63,7 +63,7 @@ async fn keeps_streams_apart(world: World) {
 async fn stop_reaches_those_that_left_the_session(world: World) {
     let process = world.start("setsid sleep 1000 & (setsid sh -c 'sleep 1000; true' &) ; touch up; sleep 1000").await;
     until("it runs", || world.path("root/up").exists() && world.alive(&process).len() >= 5).await;
-    process.end(false);
+    process.stop(false);
     let ended = process.wait().await;
     assert!(ended.stopped);
     assert_eq!(ended.signal, Some(15));
@@ -74,7 +74,7 @@ async fn stop_reaches_those_that_left_the_session(world: World) {
 async fn one_that_ignores_the_signal_is_killed(world: World) {
     let process = world.start("trap '' TERM; touch up; while :; do sleep 1; done").await;
     until("it runs", || world.path("root/up").exists()).await;
-    process.end(false);
+    process.stop(false);
     let ended = process.wait().await;
     assert_eq!((ended.signal, ended.stopped), (Some(9), true));
     assert_eq!(ended.evidence, ["term_sent", "killed"]);
@@ -84,7 +84,7 @@ async fn one_that_ignores_the_signal_is_killed(world: World) {
 async fn force_kills_at_once(world: World) {
     let process = world.start("trap '' TERM; setsid sleep 1000 & touch up; while :; do sleep 1; done").await;
     until("it runs", || world.path("root/up").exists()).await;
-    process.end(true);
+    process.stop(true);
     let ended = process.wait().await;
     assert_eq!(ended.signal, Some(9));
     assert_eq!(ended.evidence, ["killed"]);
@@ -107,7 +107,7 @@ async fn one_that_makes_itself_a_daemon_is_ended(world: World) {
         )
         .await;
     until("the daemon runs", || world.path("root/pid").exists()).await;
-    process.end(false);
+    process.stop(false);
     process.wait().await;
     let (left, _) = world.say("true").await;
     assert_eq!(left, "");
@@ -126,7 +126,7 @@ async fn one_that_closes_its_output_is_waited_for(world: World) {
 async fn a_stopped_one_is_ended(world: World) {
     let process = world.start("sleep 1000 & kill -STOP $!; touch up; kill -STOP $$").await;
     until("it runs", || world.path("root/up").exists()).await;
-    process.end(false);
+    process.stop(false);
     assert_eq!(process.wait().await.evidence, ["term_sent"]);
     assert_eq!(world.alive(&process), [0; 0]);
 }
@@ -162,14 +162,14 @@ const BOMB: &str =
     "bomb() { [ $1 = 0 ] && exec sleep 1000; bomb $(($1 - 1)) | bomb $(($1 - 1)) & wait; }; bomb 8; sleep 1000";
 
 async fn a_fork_bomb_is_bounded_and_stoppable(world: World) {
-    if world.processes.counted_by().is_err() {
-        println!("not tested here: {:?}", world.processes.counted_by());
+    if world.processes.process_counter().is_err() {
+        println!("not tested here: {:?}", world.processes.process_counter());
         return;
     }
     let process = world.start(BOMB).await;
     until("it is full", || world.alive(&process).len() >= 60).await;
     assert!(world.alive(&process).len() <= 70);
-    process.end(true);
+    process.stop(true);
     let ended = process.wait().await;
     assert!(ended.stopped);
     assert_eq!(ended.evidence, ["killed", "process_limit 64"]);
@@ -187,7 +187,7 @@ async fn a_fork_bomb_of_sessions_is_bounded_by_looking(world: World) {
 
 async fn ends_by_its_limit(mechanism: Mechanism, bomb: &str) {
     let world = World::build(mechanism, false).unwrap();
-    assert!(world.processes.counted_by().is_err());
+    assert!(world.processes.process_counter().is_err());
     let process = world.start(bomb).await;
     let ended = process.wait().await;
     assert_eq!(ended.evidence, ["process_limit 64"]);
@@ -243,7 +243,7 @@ async fn one_that_stops_its_supervisor_is_ended() {
     let world = World::new(Mechanism::None).unwrap();
     let process = world.start("sleep 0.5; kill -STOP $PPID; setsid sleep 1000 & touch up; sleep 1000").await;
     until("it runs", || world.path("root/up").exists()).await;
-    process.end(true);
+    process.stop(true);
     let ended = process.wait().await;
     assert_eq!(ended.evidence.first().map(String::as_str), Some("supervisor_lost"));
     assert_eq!(world.alive(&process), [0; 0]);

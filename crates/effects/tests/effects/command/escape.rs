@@ -1,4 +1,4 @@
-//! What a confined command must not be able to do, tried.
+//! Escape attempts: actions that a confined command must not be able to do.
 use abide_kernel::refusal::ErrorCode;
 
 use super::{STAND_IN, World, in_each_sandbox, until};
@@ -100,7 +100,7 @@ async fn opens_the_home_to_no_other_user(world: World) {
     let process = world.start(&format!("{open}; touch tried; sleep 1000")).await;
     until("it has tried", || world.path("root/tried").exists()).await;
     until("the modes are as they were", || [&home, &token].map(|path| mode(path)) == [0o700, 0o600]).await;
-    process.end(true);
+    process.stop(true);
     process.wait().await;
     // A home that the daemon's user can't enter any more serves nobody.
     world.say(&format!("chmod 000 {0}/token {0}", home.display())).await;
@@ -192,7 +192,7 @@ async fn reads_toolchains_without_their_credentials(world: World) {
     daemon.kill().unwrap();
     daemon.wait().unwrap();
     // Its group and its scratch folder go, as they would when it is back.
-    let _swept = world.processes.sweep();
+    let _swept = world.processes.sweep_earlier_lives();
     let settings = fs::read_to_string(cargo.join("config.toml")).unwrap();
     assert_eq!(fs::read_to_string(world.path("root/seen")).unwrap(), settings);
     assert!(!cargo.join("new").exists());
@@ -218,7 +218,7 @@ async fn renames_nothing_around_a_secret(world: World) {
         daemon.wait().unwrap();
         fs::remove_file(person.join("up")).unwrap();
     }
-    let _swept = world.processes.sweep();
+    let _swept = world.processes.sweep_earlier_lives();
     assert_eq!(fs::read_to_string(person.join("seen")).unwrap(), "");
     assert!(person.join(".config/gh/hosts.yml").exists());
 }
@@ -358,7 +358,7 @@ async fn a_workspace_around_the_home_shows_nothing_of_it(world: World) {
 }
 
 async fn a_workspace_that_was_turned_elsewhere_is_refused(world: World) {
-    // What an agent that may write to a folder could do to the workspace of another below it.
+    // Actions of an agent that may write to a folder against the workspace of another below it.
     fs::remove_dir(world.path("root")).unwrap();
     std::os::unix::fs::symlink(world.path("outside"), world.path("root")).unwrap();
     assert_eq!(world.processes.start(world.launch("echo x > file")).await.unwrap_err().code, ErrorCode::BadFolder);

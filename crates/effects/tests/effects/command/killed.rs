@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal};
 
 use super::{STAND_IN, World, carriers, marker_in, probe, until, with_and_without_sandbox};
-use abide_effects::process::{Bounds, Options, Processes, read_kept};
+use abide_effects::process::{Bounds, Options, Processes, read_output_files};
 
 with_and_without_sandbox!(
     nothing_outlives_a_killed_daemon,
@@ -67,7 +67,7 @@ async fn nothing_outlives_a_killed_daemon(world: World) {
     until("it runs", || world.path("root/up").exists() && carriers(daemon.marker()).len() >= 4).await;
     daemon.kill();
     until("nothing is left", || carriers(daemon.marker()).is_empty()).await;
-    assert_eq!(world.processes.sweep(), []);
+    assert_eq!(world.processes.sweep_earlier_lives(), []);
 }
 
 async fn nothing_outlives_daemon_and_supervisor_killed_together(world: World) {
@@ -75,7 +75,7 @@ async fn nothing_outlives_daemon_and_supervisor_killed_together(world: World) {
         let mut daemon = Daemon::start(&world, STUBBORN, control_groups);
         until("it runs", || world.path("root/up").exists() && carriers(daemon.marker()).len() >= 4).await;
         daemon.kill_with_supervisor();
-        let swept = world.processes.sweep();
+        let swept = world.processes.sweep_earlier_lives();
         assert_eq!(carriers(daemon.marker()), [0; 0], "{swept:?}");
         assert!(swept.iter().all(|one| one.label == "stand_in"), "{swept:?}");
         std::fs::remove_file(world.path("root/up")).unwrap();
@@ -85,10 +85,10 @@ async fn nothing_outlives_daemon_and_supervisor_killed_together(world: World) {
 
 async fn output_outlives_both(world: World) {
     let mut daemon = Daemon::start(&world, "echo early; sleep 1000", true);
-    let read = || read_kept(&world.path("kept"), 0, 100).map(|chunk| chunk.bytes).unwrap_or_default();
+    let read = || read_output_files(&world.path("kept"), 0, 100).map(|chunk| chunk.bytes).unwrap_or_default();
     until("it said something", || read() == b"early\n").await;
     daemon.kill_with_supervisor();
-    let _swept = world.processes.sweep();
+    let _swept = world.processes.sweep_earlier_lives();
     assert_eq!(read(), b"early\n");
 }
 
@@ -100,25 +100,25 @@ async fn others_are_not_touched(world: World) {
     daemon.kill_with_supervisor();
     let home = world.path("home");
     let sandbox = probe(world.mechanism, &home);
-    let _swept = world.processes.sweep();
-    assert_eq!((theirs.ended(), ours.ended()), (None, None));
+    let _swept = world.processes.sweep_earlier_lives();
+    assert_eq!((theirs.exit(), ours.exit()), (None, None));
     // The next life of this home takes them for what they are not: its own past.
     let options = Options { program: STAND_IN.into(), home, sandbox, control_groups: true, bounds: Bounds::default() };
-    let swept = Processes::new(options).unwrap().sweep();
+    let swept = Processes::new(options).unwrap().sweep_earlier_lives();
     assert!(swept.iter().any(|one| one.label == "label"), "{swept:?}");
-    assert_eq!(theirs.ended(), None);
+    assert_eq!(theirs.exit(), None);
     ours.wait().await;
 }
 
 async fn one_without_a_marker_is_found_by_its_group(world: World) {
-    if world.processes.counted_by().is_err() {
-        println!("not tested here: {:?}", world.processes.counted_by());
+    if world.processes.process_counter().is_err() {
+        println!("not tested here: {:?}", world.processes.process_counter());
         return;
     }
     let mut daemon = Daemon::start(&world, "(env -i setsid sh -c 'touch up; exec sleep 1000' &) ; sleep 1000", true);
     until("it runs", || world.path("root/up").exists()).await;
     daemon.kill_with_supervisor();
-    let _swept = world.processes.sweep();
+    let _swept = world.processes.sweep_earlier_lives();
     let in_root = |pid: &i32| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == world.path("root"));
     let left: Vec<i32> = carriers("sleep\x001000").into_iter().filter(in_root).collect();
     assert_eq!(left, [0; 0]);

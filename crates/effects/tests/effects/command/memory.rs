@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use abide_effects::process::{Bounds, Ended, Launch, Process};
+use abide_effects::process::{Bounds, Launch, Process, ProcessExit};
 use abide_effects::sandbox::Mechanism;
 
 use super::killed::Daemon;
@@ -33,12 +33,12 @@ async fn start(world: &World, agent: &str, command: &str) -> Process {
 /// So that nothing of them is left for the next boot of a home that is gone.
 async fn end(processes: &[Process]) {
     for process in processes {
-        process.end(true);
+        process.stop(true);
         process.wait().await;
     }
 }
 
-fn ran_out(ended: &Ended) -> bool {
+fn ran_out(ended: &ProcessExit) -> bool {
     let said = ended.evidence.iter().any(|line| line.starts_with("out of memory: limit "));
     assert!(!said || !ended.stopped, "nobody asked for it: {ended:?}");
     said
@@ -67,7 +67,7 @@ async fn a_command_that_takes_too_much_is_ended_alone() {
         let ended = start(&world, "agent", &hog(600)).await.wait().await;
         assert!(ran_out(&ended), "{mechanism:?} {control_groups}: {ended:?}");
         assert!(ended.evidence.iter().any(|line| line.contains("limit 209715200 bytes")), "{ended:?}");
-        assert_eq!(other.ended(), None, "nobody else is hurt");
+        assert_eq!(other.exit(), None, "nobody else is hurt");
         let fits = start(&world, "agent", &hog(60)).await.wait().await;
         assert_eq!((fits.exit_code, fits.evidence), (Some(0), Vec::new()), "there is room again");
         end(&[other]).await;
@@ -137,12 +137,12 @@ async fn the_commands_of_an_agent_share_one_bound() {
     let first = start(&world, "agent", &folder("first")).await;
     let other = start(&world, "other", &folder("other")).await;
     until("both hold it", || world.path("root/first").exists() && world.path("root/other").exists()).await;
-    assert_eq!((first.ended(), other.ended()), (None, None), "each has room for its own");
+    assert_eq!((first.exit(), other.exit()), (None, None), "each has room for its own");
     let second = start(&world, "agent", &folder("second")).await;
-    until("one of the agent's has ended", || first.ended().or(second.ended()).is_some()).await;
-    let ended = first.ended().or(second.ended()).unwrap();
+    until("one of the agent's has ended", || first.exit().or(second.exit()).is_some()).await;
+    let ended = first.exit().or(second.exit()).unwrap();
     assert!(ran_out(&ended), "{ended:?}");
-    assert_eq!(other.ended(), None);
+    assert_eq!(other.exit(), None);
     end(&[first, second, other]).await;
 }
 
@@ -175,28 +175,28 @@ fn groups(recovery: &str) -> Vec<PathBuf> {
 }
 
 async fn nothing_is_left_of_a_group(world: World) {
-    if world.processes.counted_by().is_err() {
-        println!("not tested here: {:?}", world.processes.counted_by());
+    if world.processes.process_counter().is_err() {
+        println!("not tested here: {:?}", world.processes.process_counter());
         return;
     }
     let process = start(&world, "agent", "sleep 1000").await;
     let second = start(&world, "agent", "true").await;
     second.wait().await;
     assert!(!groups(&process.recovery()).is_empty());
-    process.end(true);
+    process.stop(true);
     process.wait().await;
     assert_eq!(groups(&process.recovery()), Vec::<PathBuf>::new());
 }
 
 async fn leftover_groups_are_swept(world: World) {
-    if world.processes.counted_by().is_err() {
-        println!("not tested here: {:?}", world.processes.counted_by());
+    if world.processes.process_counter().is_err() {
+        println!("not tested here: {:?}", world.processes.process_counter());
         return;
     }
     let mut daemon = Daemon::start(&world, "sleep 1000", true);
     let recovery = daemon.recovery.clone();
     assert!(!groups(&recovery).is_empty());
     daemon.kill_with_supervisor();
-    let _swept = world.processes.sweep();
+    let _swept = world.processes.sweep_earlier_lives();
     assert_eq!(groups(&recovery), Vec::<PathBuf>::new());
 }

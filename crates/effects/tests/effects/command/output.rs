@@ -1,8 +1,8 @@
-//! What a command writes: any bytes, any amount, within bounds, while it runs and after.
+//! The output of a command: any bytes, any amount, within bounds, while it runs and after.
 
 use super::{World, until, with_and_without_sandbox};
 use abide_effects::limits::{OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES};
-use abide_effects::process::read_kept;
+use abide_effects::process::read_output_files;
 
 with_and_without_sandbox!(
     any_bytes,
@@ -30,9 +30,9 @@ async fn a_line_of_a_megabyte(world: World) {
 
 async fn an_endless_writer_is_bounded_and_stoppable(world: World) {
     let process = world.start("yes").await;
-    process.keep(&world.path("kept")).unwrap();
+    process.keep_output_in(&world.path("kept")).unwrap();
     until("it wrote a lot", || process.output().combined.total > 300 << 20).await;
-    process.end(false);
+    process.stop(false);
     assert!(process.wait().await.stopped);
     let kept = process.output().combined;
     assert_eq!((kept.head.len(), kept.tail.len()), (OUTPUT_HEAD_BYTES, OUTPUT_TAIL_BYTES));
@@ -55,14 +55,14 @@ async fn the_middle_is_counted(world: World) {
 async fn files_hold_what_memory_holds(world: World) {
     for command in ["true", "echo little", "seq 400000", "seq 100000"] {
         let process = world.start(command).await;
-        process.keep(&world.path("kept")).unwrap();
+        process.keep_output_in(&world.path("kept")).unwrap();
         process.wait().await;
         for offset in [0, 3, 600_000, 1_500_000] {
-            let of_files = read_kept(&world.path("kept"), offset, 1_000_000).unwrap();
+            let of_files = read_output_files(&world.path("kept"), offset, 1_000_000).unwrap();
             assert_eq!(of_files, process.read(offset, 1_000_000), "{command} {offset}");
         }
-        process.keep(&world.path("late")).unwrap();
-        assert_eq!(read_kept(&world.path("late"), 0, 100).unwrap(), process.read(0, 100));
+        process.keep_output_in(&world.path("late")).unwrap();
+        assert_eq!(read_output_files(&world.path("late"), 0, 100).unwrap(), process.read(0, 100));
     }
 }
 
@@ -83,9 +83,9 @@ async fn read_while_it_runs(world: World) {
     (launch.accepts_input, launch.output) = (true, Some(world.path("kept")));
     let process = world.processes.start(launch).await.unwrap();
     until("the first line", || process.read(0, 100).bytes == b"one\n").await;
-    assert_eq!(read_kept(&world.path("kept"), 0, 100).unwrap().bytes, b"one\n");
+    assert_eq!(read_output_files(&world.path("kept"), 0, 100).unwrap().bytes, b"one\n");
     process.write(b"\n").await.unwrap();
-    until("the second line", || read_kept(&world.path("kept"), 4, 100).unwrap().bytes == b"two\n").await;
-    process.end(true);
+    until("the second line", || read_output_files(&world.path("kept"), 4, 100).unwrap().bytes == b"two\n").await;
+    process.stop(true);
     process.wait().await;
 }

@@ -1,6 +1,6 @@
 //! Anthropic's Messages.
 
-use abide_effects::model::remote::Speaks;
+use abide_effects::model::remote::Protocol;
 use abide_effects::tools::ToolSet;
 use abide_kernel::budget::Usage;
 use abide_kernel::fact::CallRecord;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::provider::*;
 
-const SPEAKS: Speaks = Speaks::Anthropic;
+const SPEAKS: Protocol = Protocol::Anthropic;
 
 pub fn start() -> Value {
     json!({ "type": "message_start", "message": { "id": "msg_1", "type": "message", "role": "assistant",
@@ -226,7 +226,7 @@ async fn the_body_of_a_request() {
     assert_eq!(provider.last_body(), expected);
 }
 
-/// What every protocol's body is tested with.
+/// The prompt with which every protocol's body is tested.
 pub fn conversation() -> Prompt {
     let call =
         |index: usize, tool: &str, input: Value| CallRecord { call_id: call_id(index), tool: tool.to_owned(), input };
@@ -251,7 +251,7 @@ async fn without_tools_none_are_offered_and_none_is_called() {
     let blocks = [tool_use(0, "TaskList"), stop(0)];
     let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
     let remote = provider.remote(SPEAKS);
-    let reply = remote.call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut |_| {}).await.unwrap();
+    let reply = remote.call(&hello(), &ToolSet::empty(), &exec_id(), 1, &mut |_| {}).await.unwrap();
     assert_eq!(provider.last_body().get("tools"), None);
     let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
     assert_eq!((refusal.code.word(), refusal.hint.as_str()), ("tool_not_offered", "answer with text"));
@@ -335,7 +335,7 @@ async fn a_call_that_is_cut_by_the_longest_answer_is_refused() {
     }
 }
 
-/// What it read is paid for when it begins to answer.
+/// The input is paid for when it begins to answer.
 #[tokio::test]
 async fn an_answer_that_breaks_off_has_cost_what_its_provider_said() {
     let said = [start(), begin(0, json!({ "type": "text", "text": "" })), text(0, "Twelve bytes")];
@@ -383,7 +383,8 @@ async fn a_call_that_names_no_tool_is_refused() {
         call(&provider.remote(SPEAKS), &after(&reply)).await.unwrap();
         assert_eq!(provider.last_body()["messages"][1]["content"][0]["name"], "_");
 
-        let reply = provider.remote(SPEAKS).call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut |_| {}).await.unwrap();
+        let reply =
+            provider.remote(SPEAKS).call(&hello(), &ToolSet::empty(), &exec_id(), 1, &mut |_| {}).await.unwrap();
         let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
         assert_eq!(refusal.hint, "answer with text");
     }

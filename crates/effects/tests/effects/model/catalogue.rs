@@ -1,14 +1,14 @@
-//! What a provider says that it has.
+//! The list of a provider's models.
 
 use abide_effects::ProviderFailure;
-use abide_effects::model::remote::Speaks;
+use abide_effects::model::remote::Protocol;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
 use super::provider::*;
 
 async fn look(answer: Answer) -> Result<Vec<String>, ProviderFailure> {
-    Loopback::new(vec![answer]).remote(Speaks::Chat).catalogue().await
+    Loopback::new(vec![answer]).remote(Protocol::Chat).list_models().await
 }
 
 fn list(ids: &[Value]) -> Answer {
@@ -22,7 +22,7 @@ async fn names_come_in_order_and_once() {
     let ids = [json!("b:8b"), json!("org/a"), json!(long), json!("b:8b"), json!("a")];
     let odd = [json!(""), json!(7), Value::Null, json!("bell\u{7}"), json!(longer)];
     let provider = Loopback::new(vec![list(&[odd, ids].concat())]);
-    let found = provider.remote(Speaks::Chat).catalogue().await.unwrap();
+    let found = provider.remote(Protocol::Chat).list_models().await.unwrap();
     assert_eq!(found, ["a", "b:8b", "org/a", &long]);
     let head = &provider.asked()[0].head;
     assert!(head.starts_with("get /v1/models http/1.1"), "{head}");

@@ -1,6 +1,6 @@
 //! Chat Completions, as OpenAI has them and as others do.
 
-use abide_effects::model::remote::Speaks;
+use abide_effects::model::remote::Protocol;
 use abide_kernel::budget::Usage;
 use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::ProviderError;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::anthropic::conversation;
 use super::provider::*;
 
-const SPEAKS: Speaks = Speaks::Chat;
+const SPEAKS: Protocol = Protocol::Chat;
 
 pub fn says(text: &str) -> Value {
     chunk(json!({ "content": text }), None)
@@ -145,7 +145,7 @@ async fn a_server_at_home_needs_no_key_and_may_count_nothing() {
     assert_eq!(reply.usage, usage);
 }
 
-/// What other servers do differently, and what can't be misunderstood.
+/// Deviations of other servers that can't be misunderstood.
 #[tokio::test]
 async fn calls_in_other_shapes() {
     let whole = |call: Value| chunk(json!({ "content": null, "tool_calls": [call] }), None);
@@ -389,7 +389,7 @@ async fn a_refusal_is_one_whatever_was_said_before() {
     assert_eq!(Loopback::new(vec![answer(&[said])]).call(SPEAKS).await.unwrap().text, "So");
 }
 
-/// What came before the counting is guessed, up to its last byte.
+/// The usage before the first count is estimated, up to its last byte.
 #[tokio::test]
 async fn an_answer_that_breaks_off_before_it_is_counted_is_guessed() {
     let events = [says(&"x".repeat(320)), finish("stop"), usage()];

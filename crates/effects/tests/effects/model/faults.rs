@@ -1,7 +1,7 @@
-//! What providers say when they do not answer, by class.
+//! The errors of providers, by class.
 
 use abide_effects::ProviderFailure;
-use abide_effects::model::remote::{Key, Provider, Speaks, UsageSoFar};
+use abide_effects::model::remote::{Key, Protocol, Provider, UsageSoFar};
 use abide_effects::tools::ToolSet;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::provider::*;
 use super::{anthropic, chat, responses};
 
-const EVERY: [Speaks; 3] = [Speaks::Anthropic, Speaks::Responses, Speaks::Chat];
+const EVERY: [Protocol; 3] = [Protocol::Anthropic, Protocol::Responses, Protocol::Chat];
 
-async fn failure(speaks: Speaks, answer: Answer) -> ProviderFailure {
-    Loopback::new(vec![answer]).call(speaks).await.unwrap_err()
+async fn failure(protocol: Protocol, answer: Answer) -> ProviderFailure {
+    Loopback::new(vec![answer]).call(protocol).await.unwrap_err()
 }
 
 fn anthropic_error(kind: &str, message: &str) -> Value {
@@ -43,9 +43,9 @@ async fn by_status() {
         (504, Overloaded),
         (529, Overloaded),
     ] {
-        for speaks in EVERY {
+        for protocol in EVERY {
             let body = openai_error("some_error", Value::Null, "That did not work.");
-            let failure = failure(speaks, Answer::json(status, &body)).await;
+            let failure = failure(protocol, Answer::json(status, &body)).await;
             assert_eq!((failure.error, failure.retry_after_ms), (class, None), "{status}");
             assert_eq!(failure.model_only, status == 403, "{status}: only this says that the key itself is known");
             let said = format!("status {status}: That did not work. (some_error)");
@@ -118,7 +118,7 @@ async fn by_what_is_said() {
         (Overloaded, 529, anthropic_error("overloaded_error", "Overloaded")),
         (Invalid, 400, openai_error(invalid, Value::Null, "Unknown parameter: 'context'.")),
     ] {
-        let failure = failure(Speaks::Chat, Answer::json(status, &body)).await;
+        let failure = failure(Protocol::Chat, Answer::json(status, &body)).await;
         assert_eq!(failure.error, class, "{body}");
         assert_eq!(failure.retry_after_ms, None, "{body}");
     }
@@ -127,17 +127,17 @@ async fn by_what_is_said() {
 #[tokio::test]
 async fn what_to_do_is_said() {
     let quota = openai_error("insufficient_quota", json!("insufficient_quota"), "You exceeded your current quota.");
-    let said = failure(Speaks::Responses, Answer::json(429, &quota)).await.message;
+    let said = failure(Protocol::Responses, Answer::json(429, &quota)).await.message;
     assert_eq!(
         said,
         "openai/m-1: status 429: You exceeded your current quota. (insufficient_quota, insufficient_quota); nothing is \
          left to spend there, and waiting changes nothing; the key is that of A_KEY"
     );
     let missing = json!({ "error": { "message": "model 'm-1' not found", "type": "api_error" } });
-    let said = failure(Speaks::Chat, Answer::json(404, &missing)).await.message;
+    let said = failure(Protocol::Chat, Answer::json(404, &missing)).await.message;
     assert!(said.ends_with("(api_error); the model's name or the provider's base URL is wrong"), "{said}");
     let elsewhere = Answer::of(307, "text/plain", "").with("location: https://example.com/");
-    let failure = failure(Speaks::Chat, elsewhere).await;
+    let failure = failure(Protocol::Chat, elsewhere).await;
     assert_eq!(failure.error, ProviderError::Invalid);
     assert!(failure.message.contains("redirects are not followed"), "{}", failure.message);
 }
@@ -153,11 +153,11 @@ async fn words_that_are_no_json() {
         ("[{\"error\":{\"message\":\"Not now\",\"status\":\"UNAVAILABLE\"}}]", "status 503: Not now (UNAVAILABLE)"),
         ("{\"error\":{\"message\":\"Not now\",\"metadata\":{\"raw\":\"busy\"}}}", "status 503: Not now: busy"),
     ] {
-        let failure = failure(Speaks::Chat, Answer::of(503, "text/plain", body)).await;
+        let failure = failure(Protocol::Chat, Answer::of(503, "text/plain", body)).await;
         assert_eq!(failure.message, format!("openai-chat/m-1: {said}"));
     }
     let long = format!("a\nb\u{7}{}", "é ".repeat(5_000));
-    let failure = failure(Speaks::Chat, Answer::of(503, "text/plain", &long)).await;
+    let failure = failure(Protocol::Chat, Answer::of(503, "text/plain", &long)).await;
     assert_eq!(failure.message.chars().count(), 600);
     assert!(!failure.message.contains(|c: char| c.is_control()), "{}", failure.message);
 }
@@ -166,16 +166,16 @@ async fn words_that_are_no_json() {
 #[tokio::test]
 async fn a_body_that_is_no_stream() {
     let page = Answer::of(200, "text/html; charset=utf-8", "<html><title>Welcome</title>");
-    let failed = failure(Speaks::Responses, page).await;
+    let failed = failure(Protocol::Responses, page).await;
     assert_eq!(failed.error, ProviderError::Invalid);
     assert!(
         failed.message.contains("a web page, \"Welcome\", not with a stream; its base URL may be wrong"),
         "{failed}"
     );
-    let document = failure(Speaks::Chat, Answer::json(200, &json!({ "choices": [] }))).await;
+    let document = failure(Protocol::Chat, Answer::json(200, &json!({ "choices": [] }))).await;
     assert_eq!(document.error, ProviderError::Invalid);
     let limited = json!({ "error": { "code": 429, "message": "Slow down" } });
-    assert_eq!(failure(Speaks::Chat, Answer::json(200, &limited)).await.error, ProviderError::RateLimited);
+    assert_eq!(failure(Protocol::Chat, Answer::json(200, &limited)).await.error, ProviderError::RateLimited);
     let words = Answer::of(200, "text/plain", "It works!");
     for (answer, said) in [
         (Answer::of(204, "application/json", ""), "status 204: it answers with nothing, not with a stream"),
@@ -187,33 +187,33 @@ async fn a_body_that_is_no_stream() {
         (words.clone(), "m-1: it answers with It works!, not with a stream"),
         (words.in_pieces_of(1), "m-1: it answers with It works!, not with a stream"),
     ] {
-        for speaks in EVERY {
-            let failure = failure(speaks, answer.clone()).await;
+        for protocol in EVERY {
+            let failure = failure(protocol, answer.clone()).await;
             assert_eq!((failure.error, failure.spent), (ProviderError::Invalid, None), "{}", failure.message);
             assert!(failure.message.contains(said), "{said:?} is not in {:?}", failure.message);
         }
     }
 }
 
-/// Whatever it is called: what begins as one is one.
+/// Under any content type, a body that begins as a stream is one.
 #[tokio::test]
 async fn a_stream_that_is_called_something_else() {
-    for (speaks, stream) in [
-        (Speaks::Anthropic, anthropic::everything()),
-        (Speaks::Responses, responses::everything()),
-        (Speaks::Chat, chat::everything()),
+    for (protocol, stream) in [
+        (Protocol::Anthropic, anthropic::everything()),
+        (Protocol::Responses, responses::everything()),
+        (Protocol::Chat, chat::everything()),
     ] {
-        let whole = Loopback::new(vec![Answer::stream(stream.clone())]).call(speaks).await.unwrap();
+        let whole = Loopback::new(vec![Answer::stream(stream.clone())]).call(protocol).await.unwrap();
         for begins in ["", "\u{feff}", ": hello\n\n", "\n\n", "id: 1\n", "retry: 5\n"] {
             let stream = format!("{begins}{stream}");
             let json = Answer::of(200, "application/json", &stream);
             let untyped = Answer::untyped(200, &stream);
             for answer in [json.clone(), json.in_pieces_of(1), untyped, Answer::of(200, "Text/Event-Stream", &stream)] {
-                assert_eq!(Loopback::new(vec![answer]).call(speaks).await.unwrap(), whole, "{begins:?}");
+                assert_eq!(Loopback::new(vec![answer]).call(protocol).await.unwrap(), whole, "{begins:?}");
             }
         }
         let cut = Answer::of(200, "application/json", &stream[..stream.len() / 2]).cut();
-        let failure = failure(speaks, cut).await;
+        let failure = failure(protocol, cut).await;
         assert_eq!((failure.error, failure.spent.is_some()), (ProviderError::Disconnect, true), "{failure:?}");
     }
 }
@@ -221,14 +221,14 @@ async fn a_stream_that_is_called_something_else() {
 #[tokio::test]
 async fn in_the_middle_of_a_stream() {
     use ProviderError::*;
-    let anthropic = |error: Value| (Speaks::Anthropic, named(&[anthropic::start(), error]));
+    let anthropic = |error: Value| (Protocol::Anthropic, named(&[anthropic::start(), error]));
     let failed = |code: &str, message: &str| {
         let error = json!({ "code": code, "message": message });
         let event = json!({ "type": "response.failed", "response": { "status": "failed", "error": error } });
-        (Speaks::Responses, named(&[responses::added(0, responses::message("")), event]))
+        (Protocol::Responses, named(&[responses::added(0, responses::message("")), event]))
     };
-    let chat = |error: Value| (Speaks::Chat, chunks(&[chunk(json!({ "content": "So" }), None), error]));
-    for (class, wait, (speaks, stream)) in [
+    let chat = |error: Value| (Protocol::Chat, chunks(&[chunk(json!({ "content": "So" }), None), error]));
+    for (class, wait, (protocol, stream)) in [
         (Overloaded, None, anthropic(anthropic_error("overloaded_error", "Overloaded"))),
         (Overloaded, None, anthropic(anthropic_error("api_error", "Internal server error"))),
         (RateLimited, None, anthropic(anthropic_error("rate_limit_error", "Slow down"))),
@@ -245,14 +245,14 @@ async fn in_the_middle_of_a_stream() {
         (
             Overloaded,
             None,
-            (Speaks::Responses, named(&[json!({ "type": "error", "code": "server_error", "message": "x" })])),
+            (Protocol::Responses, named(&[json!({ "type": "error", "code": "server_error", "message": "x" })])),
         ),
         (Overloaded, None, chat(json!({ "error": { "code": 502, "message": "Upstream" }, "choices": [] }))),
         (RateLimited, None, chat(json!({ "error": { "code": 429, "message": "Slow down" } }))),
         (Overloaded, None, chat(json!({ "error": { "message": "Something new" } }))),
         (Overloaded, None, chat(json!({ "error": "out of memory" }))),
     ] {
-        let failure = failure(speaks, Answer::stream(stream.clone())).await;
+        let failure = failure(protocol, Answer::stream(stream.clone())).await;
         assert_eq!((failure.error, failure.retry_after_ms), (class, wait), "{stream}");
     }
 }
@@ -260,7 +260,7 @@ async fn in_the_middle_of_a_stream() {
 #[tokio::test]
 async fn no_key_no_request() {
     let provider = Loopback::new(vec![Answer::stream("")]);
-    let mut remote = provider.remote(Speaks::Anthropic);
+    let mut remote = provider.remote(Protocol::Anthropic);
     let with =
         |key: Option<&str>, base: &Provider| Provider { key: key.map(|key| Key::new(key.to_owned())), ..base.clone() };
     remote.provider = with(None, &remote.provider).into();
@@ -280,10 +280,10 @@ async fn a_key_that_is_repeated_is_not_passed_on() {
     let body =
         openai_error("invalid_request_error", json!("invalid_api_key"), &format!("Incorrect API key provided: {KEY}."));
     let provider = Loopback::new(vec![Answer::json(401, &body)]);
-    let failure = provider.call(Speaks::Chat).await.unwrap_err();
+    let failure = provider.call(Protocol::Chat).await.unwrap_err();
     assert!(!format!("{failure:?}").contains(KEY), "{failure:?}");
     assert!(failure.message.contains("Incorrect API key provided: (the key)."), "{failure:?}");
-    assert!(!format!("{:?}", provider.remote(Speaks::Chat)).contains(KEY));
+    assert!(!format!("{:?}", provider.remote(Protocol::Chat)).contains(KEY));
 }
 
 /// Nor is one that the model says itself, in whatever pieces. Words of a few letters, as servers at home take them for a
@@ -314,13 +314,13 @@ async fn a_key_that_a_model_says_is_not_passed_on() {
     ];
     let called = chat::piece(0, Some("a"), Some("ReadFile"), &arguments);
     let of_chat = [chat::says(&texts[0]), chat::says(&texts[1]), called, chat::finish("tool_calls")];
-    for (speaks, stream) in [
-        (Speaks::Anthropic, named(&of_anthropic) + &named(&anthropic::end("tool_use"))),
-        (Speaks::Responses, named(&of_responses)),
-        (Speaks::Chat, chunks(&of_chat)),
+    for (protocol, stream) in [
+        (Protocol::Anthropic, named(&of_anthropic) + &named(&anthropic::end("tool_use"))),
+        (Protocol::Responses, named(&of_responses)),
+        (Protocol::Chat, chunks(&of_chat)),
     ] {
         let provider = Loopback::new(vec![Answer::stream(stream)]);
-        let mut remote = provider.remote(speaks);
+        let mut remote = provider.remote(protocol);
         let (reply, pieces) = heard(&remote, &hello()).await;
         let reply = reply.unwrap();
         assert!(pieces.len() > 1, "{pieces:?}");
@@ -339,7 +339,7 @@ async fn a_key_that_a_model_says_is_not_passed_on() {
         chat::says("-0123"),
         chat::finish("stop"),
     ]))]);
-    let mut remote = provider.remote(Speaks::Chat);
+    let mut remote = provider.remote(Protocol::Chat);
     remote.provider = Provider { key: Some(Key::new(key.to_owned())), ..(*remote.provider).clone() }.into();
     let (reply, pieces) = heard(&remote, &hello()).await;
     assert_eq!(pieces, [format!("{padding}(the key)"), "-0123".to_owned()]);
@@ -350,7 +350,7 @@ async fn a_key_that_a_model_says_is_not_passed_on() {
 async fn addresses_where_nobody_is() {
     let provider = Loopback::new(vec![Answer::stream("")]);
     let at = |base_url: &str| {
-        let mut remote = provider.remote(Speaks::Chat);
+        let mut remote = provider.remote(Protocol::Chat);
         remote.provider = Provider { base_url: base_url.to_owned(), ..(*remote.provider).clone() }.into();
         remote
     };
@@ -370,15 +370,15 @@ async fn addresses_where_nobody_is() {
 #[tokio::test]
 async fn what_was_read_is_counted_and_what_was_refused_is_not() {
     let begun = format!("data: {}\n\n", chat::says("Hel"));
-    let spent = failure(Speaks::Chat, Answer::stream(begun)).await.spent.unwrap();
+    let spent = failure(Protocol::Chat, Answer::stream(begun)).await.spent.unwrap();
     assert!(spent.estimated && spent.usage.input_tokens > 100, "the prompt and its tools: {spent:?}");
     assert_eq!(spent.usage.output_tokens, 1);
     for refused in [Answer::json(400, &json!({})), Answer::json(429, &json!({})), Answer::json(529, &json!({}))] {
-        assert_eq!(failure(Speaks::Chat, refused).await.spent, None);
+        assert_eq!(failure(Protocol::Chat, refused).await.spent, None);
     }
 }
 
-/// What the provider says of a call that failed outranks what we think of it.
+/// The provider's usage of a failed call outranks our estimate.
 #[tokio::test]
 async fn what_a_provider_counts_with_its_failure_is_counted() {
     let error = json!({ "code": "server_error", "message": "No" });
@@ -386,30 +386,30 @@ async fn what_a_provider_counts_with_its_failure_is_counted() {
         let response = json!({ "status": "failed", "error": error, "usage": usage });
         let begun = [responses::added(0, responses::message("")), responses::text(0, "Twelve bytes")];
         let failed = json!({ "type": "response.failed", "response": response });
-        (Speaks::Responses, named(&begun) + &named(&[failed]))
+        (Protocol::Responses, named(&begun) + &named(&[failed]))
     };
     let counted = json!({ "input_tokens": 11, "input_tokens_details": { "cached_tokens": 1 }, "output_tokens": 2 });
-    // What it ends with makes no sense, and is paid for.
+    // An answer whose end makes no sense is paid for.
     let twice = json!([responses::function("ReadFile", "{}"), responses::function("TaskList", "")]);
     let begun = [responses::added(0, responses::function("TaskList", "{}"))];
     let mut ends = responses::completed(twice);
     ends["response"]["usage"] = counted.clone();
-    let broken = (Speaks::Responses, named(&begun) + &named(&[ends]));
+    let broken = (Protocol::Responses, named(&begun) + &named(&[ends]));
     let of_chat = json!({ "error": error, "usage": { "prompt_tokens": 11, "completion_tokens": 2,
         "prompt_tokens_details": { "cached_tokens": 1 } } });
-    let chat = (Speaks::Chat, chunks(&[chat::says("Twelve bytes"), of_chat]));
-    for (speaks, stream) in [failed(counted), broken, chat] {
-        let failure = failure(speaks, Answer::stream(stream)).await;
+    let chat = (Protocol::Chat, chunks(&[chat::says("Twelve bytes"), of_chat]));
+    for (protocol, stream) in [failed(counted), broken, chat] {
+        let failure = failure(protocol, Answer::stream(stream)).await;
         let spent = failure.spent.clone().unwrap();
         assert_eq!((spent.usage.input_tokens, spent.usage.output_tokens), (11, 2), "{failure:?}");
         assert_eq!((spent.usage.cached_tokens, spent.estimated), (1, false), "{failure:?}");
     }
-    let (speaks, stream) = failed(Value::Null);
-    let spent = failure(speaks, Answer::stream(stream)).await.spent.unwrap();
+    let (protocol, stream) = failed(Value::Null);
+    let spent = failure(protocol, Answer::stream(stream)).await.spent.unwrap();
     assert!(spent.estimated && spent.usage.input_tokens > 100, "{spent:?}");
     assert_eq!(spent.usage.output_tokens, 3);
-    let (speaks, stream) = failed(json!({ "output_tokens": 2 }));
-    let spent = failure(speaks, Answer::stream(stream)).await.spent.unwrap();
+    let (protocol, stream) = failed(json!({ "output_tokens": 2 }));
+    let spent = failure(protocol, Answer::stream(stream)).await.spent.unwrap();
     assert!(spent.estimated && spent.usage.input_tokens > 100, "half of it is a guess: {spent:?}");
     assert_eq!(spent.usage.output_tokens, 2);
 }
@@ -426,22 +426,22 @@ async fn all_that_has_come_is_guessed() {
         (vec![thinks, chat::says(&"x".repeat(40)), calls], 30),
     ] {
         let broken = Answer::stream(chunks(&events).replace("data: [DONE]\n\n", "")).cut();
-        let spent = failure(Speaks::Chat, broken).await.spent.unwrap();
+        let spent = failure(Protocol::Chat, broken).await.spent.unwrap();
         assert!(spent.estimated && spent.usage.input_tokens > 100, "{spent:?}");
         assert_eq!(spent.usage.output_tokens, output_tokens, "{events:?}");
         assert_eq!(spent.usage.cost_micro_usd, spent.usage.input_tokens + 2 * output_tokens);
     }
 }
 
-/// Whoever ends a call knows what it took.
+/// A caller that ends a call knows its usage.
 #[tokio::test]
 async fn a_call_that_is_dropped_leaves_its_tab() {
     let begun = format!("data: {}\n\n", chat::says("Hello, world"));
     let provider = Loopback::new(vec![Answer::stream(begun).silent()]);
     let (remote, tab, (heard, hears)) =
-        (provider.remote(Speaks::Chat), UsageSoFar::default(), tokio::sync::oneshot::channel());
+        (provider.remote(Protocol::Chat), UsageSoFar::default(), tokio::sync::oneshot::channel());
     assert_eq!(tab.spent(|| 7, None), None, "nobody was asked");
-    let (prompt, tools, mut heard) = (hello(), ToolSet::none(), Some(heard));
+    let (prompt, tools, mut heard) = (hello(), ToolSet::empty(), Some(heard));
     let exec_id = exec_id();
     let mut hear = |_: &str| heard.take().into_iter().for_each(|heard| heard.send(()).unwrap());
     tokio::select! {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use abide_effects::ProviderFailure;
-use abide_effects::model::remote::{Card, Key, Prices, Provider, Remote, Speaks};
+use abide_effects::model::remote::{Card, Key, Prices, Protocol, Provider, Remote};
 use abide_effects::tools::{self, ToolSet};
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::{CallId, ExecId};
@@ -88,7 +88,7 @@ impl Answer {
     }
 }
 
-/// What a provider was asked.
+/// A request to the provider.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The caller's end of the connection.
@@ -139,11 +139,11 @@ impl Loopback {
     }
 
     /// A model here, with prices that make a token of each kind cost 1, 2, 3 and 4 millionths.
-    pub fn remote(&self, speaks: Speaks) -> Remote {
-        let (provider, base_url) = match speaks {
-            Speaks::Anthropic => ("anthropic", self.base.clone()),
-            Speaks::Responses => ("openai", format!("{}/v1", self.base)),
-            Speaks::Chat => ("openai-chat", format!("{}/v1", self.base)),
+    pub fn remote(&self, protocol: Protocol) -> Remote {
+        let (provider, base_url) = match protocol {
+            Protocol::Anthropic => ("anthropic", self.base.clone()),
+            Protocol::Responses => ("openai", format!("{}/v1", self.base)),
+            Protocol::Chat => ("openai-chat", format!("{}/v1", self.base)),
         };
         let price = |dollars: u64| dollars * 1_000_000;
         Remote {
@@ -151,7 +151,7 @@ impl Loopback {
             model: "m-1".to_owned(),
             provider: Arc::new(Provider {
                 name: provider.to_owned(),
-                speaks,
+                protocol,
                 base_url,
                 key: Some(Key::new(KEY.to_owned())),
                 key_env: Some("A_KEY".to_owned()),
@@ -166,8 +166,8 @@ impl Loopback {
         }
     }
 
-    pub async fn call(&self, speaks: Speaks) -> Result<Reply, ProviderFailure> {
-        call(&self.remote(speaks), &hello()).await
+    pub async fn call(&self, protocol: Protocol) -> Result<Reply, ProviderFailure> {
+        call(&self.remote(protocol), &hello()).await
     }
 }
 
@@ -256,7 +256,7 @@ pub fn result(index: usize, content: &str) -> CallResult {
     CallResult { call_id: call_id(index), content: content.to_owned(), failed: false, images: Vec::new() }
 }
 
-/// What was said before: the reply as the ledger keeps it, with results for all of its calls.
+/// The earlier reply as the ledger keeps it, with results for all of its calls.
 pub fn after(reply: &Reply) -> Prompt {
     let calls = reply.calls.iter();
     let calls = calls.map(|call| CallRecord {

@@ -1,6 +1,6 @@
 //! OpenAI's Responses.
 
-use abide_effects::model::remote::Speaks;
+use abide_effects::model::remote::Protocol;
 use abide_kernel::budget::Usage;
 use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::ProviderError;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::anthropic::conversation;
 use super::provider::*;
 
-const SPEAKS: Speaks = Speaks::Responses;
+const SPEAKS: Protocol = Protocol::Responses;
 
 pub fn added(index: u64, item: Value) -> Value {
     json!({ "type": "response.output_item.added", "output_index": index, "item": item })

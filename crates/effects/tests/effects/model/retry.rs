@@ -1,6 +1,6 @@
 //! When a provider says to come again.
 
-use abide_effects::model::remote::Speaks;
+use abide_effects::model::remote::Protocol;
 use serde_json::json;
 
 use super::provider::*;
@@ -8,7 +8,7 @@ use super::provider::*;
 async fn wait(headers: &[&str], message: &str) -> Option<u64> {
     let body = json!({ "error": { "type": "rate_limit_error", "message": message } });
     let answer = headers.iter().fold(Answer::json(429, &body), |answer, header| answer.with(header));
-    Loopback::new(vec![answer]).call(Speaks::Chat).await.unwrap_err().retry_after_ms
+    Loopback::new(vec![answer]).call(Protocol::Chat).await.unwrap_err().retry_after_ms
 }
 
 #[tokio::test]
@@ -76,6 +76,6 @@ async fn by_words() {
 async fn only_where_time_helps() {
     let answers = [400, 503].map(|status| Answer::json(status, &json!({})).with("retry-after: 3"));
     let provider = Loopback::new(answers.to_vec());
-    assert_eq!(provider.call(Speaks::Chat).await.unwrap_err().retry_after_ms, None);
-    assert_eq!(provider.call(Speaks::Chat).await.unwrap_err().retry_after_ms, Some(3_000));
+    assert_eq!(provider.call(Protocol::Chat).await.unwrap_err().retry_after_ms, None);
+    assert_eq!(provider.call(Protocol::Chat).await.unwrap_err().retry_after_ms, Some(3_000));
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 fn all(pieces: &[&[u8]]) -> Vec<String> {
     let mut events = Events::default();
-    let taken = pieces.iter().flat_map(|piece| events.take(piece).unwrap());
+    let taken = pieces.iter().flat_map(|piece| events.push_bytes(piece).unwrap());
     taken.map(|event| String::from_utf8(event).unwrap()).collect()
 }
 
@@ -34,8 +34,8 @@ fn events_end_with_an_empty_line() {
 fn an_event_has_a_size() {
     let mib = vec![b'x'; 1 << 20];
     let mut events = Events::default();
-    events.take(b"data: ").unwrap();
-    let taken = (0..9).map(|_| events.take(&mib)).filter(Result::is_err).count();
+    events.push_bytes(b"data: ").unwrap();
+    let taken = (0..9).map(|_| events.push_bytes(&mib)).filter(Result::is_err).count();
     assert!(taken > 0);
 }
 

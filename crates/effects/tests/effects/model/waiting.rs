@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use abide_effects::model::remote::Speaks;
+use abide_effects::model::remote::Protocol;
 use abide_effects::tools::ToolSet;
 use abide_kernel::vocabulary::ProviderError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,7 +20,7 @@ async fn one_that_does_not_begin() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut provider = Loopback::new(vec![Answer::stream("")]);
     provider.base = format!("http://{}", listener.local_addr().unwrap());
-    let failure = provider.call(Speaks::Chat).await.unwrap_err();
+    let failure = provider.call(Protocol::Chat).await.unwrap_err();
     assert_eq!(failure.error, ProviderError::Timeout);
     assert_eq!(failure.message, "openai-chat/m-1: it did not begin to answer for 600 seconds");
 }
@@ -29,10 +29,10 @@ async fn one_that_does_not_begin() {
 async fn one_that_falls_silent() {
     let begun = format!("data: {}\n\n", chat::says("Hel"));
     let provider = Loopback::new(vec![Answer::stream(begun).silent()]);
-    let remote = provider.remote(Speaks::Chat);
+    let remote = provider.remote(Protocol::Chat);
     // Everything that comes has come once this is heard.
     let mut hear = |_: &str| tokio::time::pause();
-    let failure = remote.call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut hear).await.unwrap_err();
+    let failure = remote.call(&hello(), &ToolSet::empty(), &exec_id(), 1, &mut hear).await.unwrap_err();
     assert_eq!(failure.error, ProviderError::Timeout);
     assert_eq!(failure.message, "openai-chat/m-1: its answer stopped coming for 300 seconds");
 }
@@ -51,7 +51,7 @@ async fn one_that_never_ends() {
             tokio::time::sleep(Duration::from_secs(200)).await;
         }
     });
-    let failure = provider.call(Speaks::Chat).await.unwrap_err();
+    let failure = provider.call(Protocol::Chat).await.unwrap_err();
     assert_eq!(failure.error, ProviderError::Timeout);
     assert_eq!(failure.message, "openai-chat/m-1: its answer took more than 3600 s");
     server.abort();
@@ -61,14 +61,14 @@ async fn one_that_never_ends() {
 #[tokio::test]
 async fn one_that_does_not_hang_up() {
     let provider = Loopback::new(vec![Answer::stream(chat::everything()).silent()]);
-    assert_eq!(provider.call(Speaks::Chat).await.unwrap().calls.len(), 2);
+    assert_eq!(provider.call(Protocol::Chat).await.unwrap().calls.len(), 2);
 }
 
 #[tokio::test]
 async fn a_connection_serves_the_next_call() {
     let provider = Loopback::new(vec![Answer::stream(chat::everything())]);
     for _ in 0..3 {
-        provider.call(Speaks::Chat).await.unwrap();
+        provider.call(Protocol::Chat).await.unwrap();
     }
     let peers: BTreeSet<SocketAddr> = provider.asked().iter().map(|request| request.peer).collect();
     assert_eq!((provider.asked().len(), peers.len()), (3, 1));
@@ -89,9 +89,9 @@ async fn a_call_that_is_dropped_ends_its_connection() {
         // Nothing more is sent by the caller but the end.
         told.send(stream.read(&mut [0; 1_024])).unwrap();
     });
-    let remote = provider.remote(Speaks::Chat);
+    let remote = provider.remote(Protocol::Chat);
     let (heard, mut hearing) = tokio::sync::mpsc::unbounded_channel();
-    let (prompt, tools, exec_id) = (hello(), ToolSet::none(), exec_id());
+    let (prompt, tools, exec_id) = (hello(), ToolSet::empty(), exec_id());
     let mut hear = move |_: &str| heard.send(()).unwrap();
     tokio::select! {
         outcome = remote.call(&prompt, &tools, &exec_id, 1, &mut hear) => panic!("{outcome:?}"),

@@ -122,7 +122,7 @@ fn a_sparse_checkout_is_measured_by_its_patterns() {
     patterns("/*\n!/kept.txt\n");
     let made = ground.create(&ground.workspace(), &ground.worktrees().join("two"), "abide/ada-two");
     assert_eq!(refused(made), "disk_full");
-    // Whoever takes the patterns away does not get the files either.
+    // Removing the patterns does not bring the files either.
     git(&parent.path, &["config", "core.sparseCheckout", "false"]);
     let message = child(&ground, &parent).unwrap_err().message;
     assert!(message.contains("has 8796093022222 bytes"), "{message}");

@@ -133,7 +133,7 @@ fn a_git_folder_without_its_parts_is_refused_and_hides_the_repository_around_it(
         assert!(refusal.hint.contains("git itself would use a repository further up"), "{refusal:?}");
     }
     // An agent that works there already goes on, without any repository.
-    let again = ground.repositories().check_again(&inner.join("deep")).unwrap();
+    let again = ground.repositories().revalidate(&inner.join("deep")).unwrap();
     assert_eq!((again.path, again.git), (inner.join("deep"), None));
     fs::remove_dir_all(inner.join(".git")).unwrap();
     fs::create_dir(inner.join(".git")).unwrap();

@@ -1,16 +1,16 @@
-//! What a crash leaves of worktrees, cleared away.
+//! Clearing away the worktrees that a crash left.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use abide_effects::workspace::{Removed, left_in};
+use abide_effects::workspace::{RemovalReport, find_left};
 use abide_kernel::input::Refusal;
 use abide_kernel::time::Time;
 
 use super::{Ground, git, put, refused};
 
-fn clear(ground: &Ground, folder: &Path) -> Result<Removed, Refusal> {
+fn clear(ground: &Ground, folder: &Path) -> Result<RemovalReport, Refusal> {
     ground.repositories().clear_worktree(folder, &ground.patches(), Time::from_ms(1_000))
 }
 
@@ -21,7 +21,7 @@ fn cut_off(ground: &Ground, name: &str) {
 }
 
 fn nothing_left(ground: &Ground) {
-    assert_eq!(left_in(&ground.worktrees()).unwrap(), Vec::<PathBuf>::new());
+    assert_eq!(find_left(&ground.worktrees()).unwrap(), Vec::<PathBuf>::new());
     assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 0);
     let mirrors = fs::read_dir(ground.home.join("mirrors")).unwrap();
     for mirror in mirrors {
@@ -32,9 +32,9 @@ fn nothing_left(ground: &Ground) {
 #[test]
 fn a_worktree_leaves_no_note_once_it_is_made() {
     let ground = Ground::new();
-    assert_eq!(left_in(&ground.worktrees()).unwrap(), Vec::<PathBuf>::new());
+    assert_eq!(find_left(&ground.worktrees()).unwrap(), Vec::<PathBuf>::new());
     let made = ground.worktree("one");
-    assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
+    assert_eq!(find_left(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
     assert_eq!(fs::read_dir(ground.worktrees()).unwrap().count(), 2, "the folder and its record");
     let removed = clear(&ground, &made.path).unwrap();
     assert_eq!(removed.patch, None);
@@ -68,7 +68,7 @@ fn a_making_that_was_cut_off_leaves_nothing() {
         let made = ground.worktree(&name);
         cut_off(&ground, &name);
         leave(&made.path);
-        assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
+        assert_eq!(find_left(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
         clear(&ground, &made.path).unwrap();
         nothing_left(&ground);
     }
@@ -80,7 +80,7 @@ fn a_clearing_that_was_cut_off_is_picked_up() {
     let made = ground.worktree("one");
     put(&made.path.join("work"), "work");
     fs::rename(&made.path, ground.worktrees().join(".going-one")).unwrap();
-    assert_eq!(left_in(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
+    assert_eq!(find_left(&ground.worktrees()).unwrap(), std::slice::from_ref(&made.path));
     assert!(clear(&ground, &made.path).unwrap().patch.is_some());
     nothing_left(&ground);
 }

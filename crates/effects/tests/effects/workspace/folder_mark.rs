@@ -15,7 +15,7 @@ fn folder(path: PathBuf) -> PathBuf {
 }
 
 fn mark(salt: u64, folder: &Path) -> Result<FolderMarks, ForeignHolder> {
-    MarkOwner::new(salt).mark(folder).unwrap()
+    MarkOwner::new(salt).mark_folder(folder).unwrap()
 }
 
 #[test]
@@ -26,12 +26,12 @@ fn inside_and_around_count_and_beside_does_not() {
     for (path, free) in [("", false), ("middle", false), ("middle/inner", false), ("middle-too", true), ("other", true)]
     {
         let wanted = folder(ground.repo.join(path));
-        let seen = MarkOwner::new(2).look(&wanted);
+        let seen = MarkOwner::new(2).find_foreign_holder(&wanted);
         let taken = mark(2, &wanted);
         assert_eq!((taken.is_ok(), seen.is_none()), (free, free), "{path}");
         if let Err(holder) = taken {
             assert_eq!(holder.pid, std::process::id());
-            // Whoever set the marks is not kept out by them.
+            // The owner of the marks is not kept out by them.
             assert!(mark(1, &wanted).is_ok(), "{path}");
         }
     }
@@ -39,7 +39,7 @@ fn inside_and_around_count_and_beside_does_not() {
     assert!(mark(2, &middle).is_ok());
 }
 
-/// A command of the agent may lock its own folder with `flock`; and whoever did so keeps no agent out.
+/// A command of the agent may lock its own folder with `flock`; such a lock keeps no agent out.
 #[test]
 fn marks_and_other_locks_do_not_see_each_other() {
     let ground = Ground::empty();
@@ -74,7 +74,7 @@ fn a_process_that_is_killed_lets_go() {
     if let Some(place) = std::env::var_os(HOLD) {
         let _held = mark(1, Path::new(&place)).unwrap();
         println!("\nheld");
-        // Until it is killed, or whoever waits for it is gone.
+        // Until it is killed, or the process that waits for it is gone.
         std::io::stdin().read_line(&mut String::new()).unwrap();
         return;
     }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide_effects::sandbox::Mechanism;
-use abide_effects::workspace::Unsaved;
+use abide_effects::workspace::UnsavedWork;
 use abide_kernel::time::Time;
 
 use super::{Ground, git, put, try_git};
@@ -220,28 +220,28 @@ fn use_everything(trap: &Trap, plant: Plant, what: &str) {
     put(&before.path.join("kept.txt"), "changed");
     // Each call may refuse what it finds. It must not run it.
     if let Ok(workspace) = ground.check(&ground.repo) {
-        let _tree = repositories.tree(&workspace);
+        let _tree = repositories.tree_hash(&workspace);
         for name in ["model", "person"] {
             if name == "person" {
-                let _agreed = repositories.agree(&workspace, |_, _| Ok(()));
+                let _agreed = repositories.record_agreement(&workspace, |_, _| Ok(()));
             }
             let made = repositories.create_worktree(&workspace, &ground.worktrees().join(name), "abide/ada-x");
             trap.check(&format!("{what}: create for a {name}"));
             if let Ok(made) = made {
                 put(&made.path.join("kept.txt"), "more");
                 plant(trap, &made.path.join(".git"), &made.path);
-                let _removed = repositories.remove_worktree(&made, Unsaved::Keep, &ground.patches(), time);
+                let _removed = repositories.remove_worktree(&made, UnsavedWork::Keep, &ground.patches(), time);
                 trap.check(&format!("{what}: remove"));
             }
         }
     }
     if let Ok(workspace) = ground.check(&before.path) {
-        let _tree = repositories.tree(&workspace);
+        let _tree = repositories.tree_hash(&workspace);
         // A child's worktree of an agent's own repository.
         let _child = repositories.create_worktree(&workspace, &ground.worktrees().join("child"), "abide/ada-c");
         trap.check(&format!("{what}: a worktree of a worktree"));
     }
-    let _refreshed = repositories.refresh(&before.path);
+    let _refreshed = repositories.refresh_user_refs(&before.path);
     trap.check(&format!("{what}: refresh"));
     let _fetched = repositories.fetch("ada", &ground.repo, Some(&before.path), None);
     trap.check(&format!("{what}: fetch"));
@@ -302,12 +302,12 @@ fn settings_that_change_while_git_works_are_not_obeyed() {
             });
             let repositories = ground.repositories();
             for number in 0..5 {
-                let workspace = repositories.check(&ground.repo).unwrap();
-                assert!(repositories.tree(&workspace).is_some());
+                let workspace = repositories.validate(&ground.repo).unwrap();
+                assert!(repositories.tree_hash(&workspace).is_some());
                 let folder = ground.worktrees().join(format!("n-{number}"));
                 let made = repositories.create_worktree(&workspace, &folder, "abide/ada-x").unwrap();
                 put(&made.path.join("kept.txt"), "changed");
-                repositories.remove_worktree(&made, Unsaved::Keep, &ground.patches(), Time::from_ms(1)).unwrap();
+                repositories.remove_worktree(&made, UnsavedWork::Keep, &ground.patches(), Time::from_ms(1)).unwrap();
             }
             done.store(true, Ordering::Relaxed);
         });

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use abide_effects::workspace::{Removed, Worktree};
+use abide_effects::workspace::{RemovalReport, Worktree};
 use abide_kernel::refusal::ErrorCode;
 
 use super::{Ground, contents, git, put, refused, try_git};
@@ -22,14 +22,14 @@ fn commit(at: &Path, name: &str) -> String {
 }
 
 /// Removes it, and gives the files that the patch brings back onto the commit it began with.
-fn put_back(ground: &Ground, worktree: &Worktree) -> (Removed, std::path::PathBuf) {
+fn put_back(ground: &Ground, worktree: &Worktree) -> (RemovalReport, std::path::PathBuf) {
     let removed = ground.remove(worktree).unwrap();
     assert!(!worktree.path.exists());
     let again = ground.put_back(removed.patch.as_ref().unwrap(), &worktree.base_commit);
     (removed, again)
 }
 
-fn says(removed: &Removed, words: &str) -> bool {
+fn says(removed: &RemovalReport, words: &str) -> bool {
     removed.evidence.iter().any(|line| line.contains(words))
 }
 
@@ -267,7 +267,7 @@ fn files_that_the_user_ignores_by_now_are_generated() {
         }
         ground.write(".gitignore", "ignored/\n*.log\nbuild/\n");
         ground.commit("rules");
-        ground.repositories().refresh(&worktree.path).unwrap();
+        ground.repositories().refresh_user_refs(&worktree.path).unwrap();
         git(&worktree.path, take);
         put(&worktree.path.join("build/output"), "output");
         let removed = ground.remove(&worktree).unwrap();

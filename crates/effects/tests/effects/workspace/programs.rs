@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use abide_effects::Hands;
-use abide_effects::hands::Setup;
+use abide_effects::Executor;
+use abide_effects::executor::ExecutorOptions;
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_kernel::id::AgentId;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::Ground;
 use crate::calls::run;
-use crate::hands::result;
+use crate::executor::result;
 
 /// Set for a test that runs again as a process with another PATH.
 const GROUND: &str = "ABIDE_TEST_GROUND";
@@ -32,17 +32,24 @@ fn again(test: &str, ground: &Ground) {
     assert!(output.status.success() && words.contains("1 passed"), "{words}");
 }
 
-fn hands(home: &Path) -> Hands {
+fn executor(home: &Path) -> Executor {
     let moment = || (Time::EPOCH, std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
     let program = PathBuf::from(env!("CARGO_BIN_EXE_effects-stand-in"));
     let home = home.to_path_buf();
-    Hands::new(Setup { program, home, sandbox: Mode::Auto, bounds: Bounds::default(), environment: Vec::new(), moment })
-        .unwrap()
+    Executor::new(ExecutorOptions {
+        program,
+        home,
+        sandbox: Mode::Auto,
+        bounds: Bounds::default(),
+        environment: Vec::new(),
+        moment,
+    })
+    .unwrap()
 }
 
-async fn call(hands: &Hands, repo: &Path, tool: &str, input: Value) -> (ToolStatus, Value) {
+async fn call(executor: &Executor, repo: &Path, tool: &str, input: Value) -> (ToolStatus, Value) {
     let place = Place { configured: Some(repo.display().to_string()), ..Place::default() };
-    result(&run(hands, &AgentId::new("main").unwrap(), "exec_1", "call_1", place).job(tool, input).await)
+    result(&run(executor, &AgentId::new("main").unwrap(), "exec_1", "call_1", place).job(tool, input).await)
 }
 
 fn planted(escaped: &Path) -> String {
@@ -62,17 +69,17 @@ async fn a_git_that_an_agent_put_into_path_is_never_run_by_the_daemon() {
         return again(NAME, &ground);
     };
     let (repo, home, escaped) = (root.join("repo"), root.join("home"), root.join("escaped"));
-    let hands = hands(&home);
+    let executor = executor(&home);
     let first = !repo.join("bin/git").exists();
     if first {
         let script = planted(&escaped).replace('\'', r"'\''");
         let cmd = format!("mkdir -p bin; printf %s '{script}' > bin/git; chmod +x bin/git");
-        let (_, said) = call(&hands, &repo, "ExecCommand", json!({ "cmd": cmd })).await;
+        let (_, said) = call(&executor, &repo, "ExecCommand", json!({ "cmd": cmd })).await;
         assert!(repo.join("bin/git").is_file(), "{said}");
     }
     let agent = AgentId::new(if first { "one" } else { "two" }).unwrap();
     let path = repo.display().to_string();
-    let attached = hands.attach(&agent, path, WorkspaceMode::Worktree, Box::new(|_, _| Ok(()))).await;
+    let attached = executor.attach_folder(&agent, path, WorkspaceMode::Worktree, Box::new(|_, _| Ok(()))).await;
     assert!(Path::new(&attached.unwrap().root).join("kept.txt").is_file());
     assert!(!escaped.exists());
 }
@@ -84,17 +91,17 @@ async fn a_file_tool_writes_no_program_where_commands_can_only_read() {
         ground.write("bin/tool", "#!/bin/sh\n");
         return again("a_file_tool_writes_no_program_where_commands_can_only_read", &ground);
     };
-    let (repo, hands) = (root.join("repo"), hands(&root.join("home")));
-    // Whoever attaches it is told.
+    let (repo, executor) = (root.join("repo"), executor(&root.join("home")));
+    // The operator who attaches it is told.
     let (agent, path) = (AgentId::new("main").unwrap(), repo.display().to_string());
-    let attached = hands.attach(&agent, path, WorkspaceMode::Direct, Box::new(|_, _| Ok(()))).await.unwrap();
+    let attached = executor.attach_folder(&agent, path, WorkspaceMode::Direct, Box::new(|_, _| Ok(()))).await.unwrap();
     let note = attached.note.unwrap();
     assert!(note.contains(&format!("can only read {}", repo.join("bin").display())), "{note}");
-    let (_, refused) = call(&hands, &repo, "WriteFile", json!({ "path": "bin/git", "content": "x" })).await;
+    let (_, refused) = call(&executor, &repo, "WriteFile", json!({ "path": "bin/git", "content": "x" })).await;
     assert!(refused.to_string().contains("read_only"), "{refused}");
     let patch = "--- a/bin/tool\n+++ b/bin/tool\n@@ -1 +1 @@\n-#!/bin/sh\n+#!/bin/bash\n";
-    let (_, refused) = call(&hands, &repo, "ApplyPatch", json!({ "patch": patch })).await;
+    let (_, refused) = call(&executor, &repo, "ApplyPatch", json!({ "patch": patch })).await;
     assert!(refused.to_string().contains("read_only"), "{refused}");
-    let (status, _) = call(&hands, &repo, "WriteFile", json!({ "path": "other/git", "content": "x" })).await;
+    let (status, _) = call(&executor, &repo, "WriteFile", json!({ "path": "other/git", "content": "x" })).await;
     assert_eq!(status, ToolStatus::Completed);
 }

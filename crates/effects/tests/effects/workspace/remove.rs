@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use abide_effects::workspace::{PatchHolds, Unsaved, Worktree, list_patches};
+use abide_effects::workspace::{PatchHolds, UnsavedWork, Worktree, list_patches};
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
 
@@ -209,7 +209,7 @@ fn files_are_saved_whatever_became_of_the_worktrees_own_repository() {
         let patch = ground.patches().join(format!("ada-number-{number}.patch"));
         assert!(fs::read_to_string(patch).unwrap().contains("+work"), "{number}");
         let discarded =
-            ground.repositories().remove_worktree(&worktree, Unsaved::Discard, &ground.patches(), Time::from_ms(1));
+            ground.repositories().remove_worktree(&worktree, UnsavedWork::Discard, &ground.patches(), Time::from_ms(1));
         assert!(discarded.unwrap().evidence[0].contains("given up"));
         assert!(!worktree.path.exists());
     }

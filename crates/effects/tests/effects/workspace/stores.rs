@@ -72,7 +72,7 @@ fn nothing_that_happens_in_the_users_repository_breaks_a_worktree() {
         let worktree = ground.worktree("one");
         harm(&ground);
         is_whole(&worktree);
-        ground.repositories().refresh(&worktree.path).unwrap();
+        ground.repositories().refresh_user_refs(&worktree.path).unwrap();
         let kept = ground.remove(&worktree).unwrap().branches_kept;
         assert_eq!(kept, ["abide/ada/one"], "{what}");
         if !ground.repo.exists() {
@@ -161,17 +161,17 @@ fn a_worktree_sees_the_users_branches_tags_and_remotes() {
     assert!(!config.contains("secret"), "{config}");
     // They follow the user's, and only when those changed.
     let repositories = ground.repositories();
-    repositories.refresh(&worktree.path).unwrap();
+    repositories.refresh_user_refs(&worktree.path).unwrap();
     ground.git(&["branch", "-D", "topic"]);
     let tip = commit(&ground.repo, "second");
     ground.git(&["tag", "v2"]);
     git(&worktree.path, &["tag", "own"]);
-    repositories.refresh(&worktree.path).unwrap();
+    repositories.refresh_user_refs(&worktree.path).unwrap();
     assert_eq!(refs(), "refs/remotes/user/main\nrefs/tags/own\nrefs/tags/v1\nrefs/tags/v2");
     assert_eq!(git(&worktree.path, &["rev-parse", "user/main"]), tip);
     git(&worktree.path, &["rebase", "-q", "user/main"]);
     assert_eq!(git(&worktree.path, &["update-ref", "-d", "refs/remotes/user/main"]), "");
-    repositories.refresh(&worktree.path).unwrap();
+    repositories.refresh_user_refs(&worktree.path).unwrap();
     assert!(!refs().contains("user/main"), "nothing changed for the user, so nothing was looked at");
 }
 
@@ -226,7 +226,7 @@ fn fetching_brings_a_branch_and_moves_it_ahead_only() {
     // Everything fetched leaves nothing to keep.
     ground.git(&["branch", "-m", "abide/ada/one", "mine"]);
     fetch(None).unwrap();
-    repositories.refresh(&worktree.path).unwrap();
+    repositories.refresh_user_refs(&worktree.path).unwrap();
     assert_eq!(ground.remove(&worktree).unwrap().branches_kept, Vec::<String>::new());
 }
 
@@ -291,7 +291,7 @@ fn the_users_branches_in_a_worktree_are_refs_of_their_own() {
     }
     let tip = commit(&ground.repo, "second");
     ground.git(&["branch", "-D", "gone"]);
-    ground.repositories().refresh(&worktree.path).unwrap();
+    ground.repositories().refresh_user_refs(&worktree.path).unwrap();
     assert_eq!(git(&worktree.path, &["rev-parse", "main", "gone", "user/main"]), format!("{own}\n{own}\n{tip}"));
 }
 
@@ -330,14 +330,14 @@ fn a_model_gets_no_worktree_of_a_repository_that_takes_objects_from_elsewhere() 
     assert_eq!(refused(make()), "borrowed_objects");
     // The word of a person who may not use that store changes nothing.
     let no = || Err(Refusal::new(ErrorCode::OutsideRoots, "no").with_hint("no"));
-    assert_eq!(refused(repositories.agree(&ground.workspace(), |_, _| no())), "outside_roots");
+    assert_eq!(refused(repositories.record_agreement(&ground.workspace(), |_, _| no())), "outside_roots");
     assert_eq!(refused(make()), "borrowed_objects");
     // The stores that are judged are those that are recorded, and then a model may, too.
     let judged = |_: &Workspace, stores: &[PathBuf]| {
         assert_eq!(stores, [private.repo.join(".git/objects")]);
         Ok(())
     };
-    repositories.agree(&ground.workspace(), judged).unwrap();
+    repositories.record_agreement(&ground.workspace(), judged).unwrap();
     let made = make().unwrap();
     assert!(made.path.join("secret").exists());
     assert!(made.notes.iter().any(|note| note.contains(private.repo.to_str().unwrap())), "{:?}", made.notes);
@@ -374,7 +374,7 @@ fn links_in_the_records_of_a_repository_lead_to_no_other_file() {
         let of = ground.check(of).unwrap();
         for asker in ["Model", "Person"] {
             if asker == "Person" {
-                answers.push(format!("{:?}", repositories.agree(&of, |_, _| Ok(()))));
+                answers.push(format!("{:?}", repositories.record_agreement(&of, |_, _| Ok(()))));
             }
             let folder = ground.worktrees().join(format!("{asker}-{number}"));
             answers.push(format!("{:?}", repositories.create_worktree(&of, &folder, "abide/ada-x")));
@@ -390,13 +390,13 @@ fn links_in_the_records_of_a_repository_lead_to_no_other_file() {
     let of = ground.check(&worktree.path);
     assert_eq!(of.clone().unwrap_err().code, ErrorCode::DamagedRepository);
     // Its agent can go on there, and repair it.
-    assert_eq!(repositories.check_again(&worktree.path).unwrap().git, None);
+    assert_eq!(repositories.revalidate(&worktree.path).unwrap().git, None);
     let made = of.and_then(|of| repositories.create_worktree(&of, &ground.worktrees().join("linked"), "abide/ada-x"));
     answers.push(format!("{made:?}"));
     fs::remove_file(&own).unwrap();
     put(&own, before);
     answers.push(format!("{:?}", repositories.fetch("ada", &ground.repo, Some(&worktree.path), None)));
-    answers.push(format!("{:?}", repositories.refresh(&worktree.path)));
+    answers.push(format!("{:?}", repositories.refresh_user_refs(&worktree.path)));
     answers.push(format!("{:?}", ground.remove(&worktree)));
     for answer in &answers {
         assert!(!answer.contains("secret-of-the-user"), "{answer}");
@@ -575,11 +575,11 @@ fn refreshing_a_worktree_writes_into_no_repository_but_its_own() {
     let repositories = ground.repositories();
     let _none = fs::remove_dir_all(dot.join("logs"));
     symlink(&outside, dot.join("logs")).unwrap();
-    assert!(repositories.refresh(&worktree.path).is_err());
+    assert!(repositories.refresh_user_refs(&worktree.path).is_err());
     assert!(!outside.exists());
     fs::rename(&dot, ground.dir.path().join("real")).unwrap();
     symlink(private.join(".git"), &dot).unwrap();
-    assert_eq!(refused(repositories.refresh(&worktree.path)), "not_a_worktree");
+    assert_eq!(refused(repositories.refresh_user_refs(&worktree.path)), "not_a_worktree");
     assert_eq!(before, everything(&private));
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use abide_effects::workspace::Tidied;
+use abide_effects::workspace::UpkeepReport;
 
 use super::{Ground, contents, git, put, refused};
 
@@ -32,7 +32,7 @@ fn add_packs(mirror: &Path) -> Vec<String> {
     String::from_utf8(made.stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
-fn tidy(ground: &Ground, days_from_now: u64) -> Tidied {
+fn tidy(ground: &Ground, days_from_now: u64) -> UpkeepReport {
     let tidied =
         ground.repositories().tidy_mirrors(SystemTime::now() + Duration::from_secs(days_from_now * 24 * 3_600));
     assert!(tidied.failed.is_empty(), "{tidied:?}");
