@@ -113,7 +113,7 @@ impl LiveMessage<'_> {
     /// A message that brings its answer.
     fn carrier(&self) -> Option<&Entry> {
         let brings =
-            |entry: &&Entry| entry.answers.as_ref() == Some(self.id) || entry.message.answers.as_ref() == Some(self.id);
+            |entry: &&Entry| entry.answers.as_ref() == Some(self.id) || entry.message.answers() == Some(self.id);
         self.entry.or_else(|| self.state.queue.entries().find(brings))
     }
 

@@ -121,13 +121,13 @@ impl Stage {
 
 /// A message with an id of its own.
 pub fn message(id: &str, text: &str) -> Message {
-    let mut message = Message::bare(MessageId::new(id), MessageKind::OperatorPrompt);
+    let mut message = Message::new(MessageId::new(id), MessageKind::OperatorPrompt);
     message.text = Some(text.to_owned());
     message
 }
 
 pub fn json_message(id: &str, json: Value) -> Message {
-    let mut message = Message::bare(MessageId::new(id), MessageKind::WebhookEvent);
+    let mut message = Message::new(MessageId::new(id), MessageKind::WebhookEvent);
     message.json = Some(json);
     message
 }

@@ -222,7 +222,7 @@ fn ended_task(task: &Task) -> String {
 
 /// Results that a turn shows although its message is about something else.
 fn presented(state: &AgentState, turn: &Turn) -> Option<String> {
-    let about = state.queue.get(&turn.message_id).and_then(|entry| entry.message.task_id.clone());
+    let about = state.queue.get(&turn.message_id).and_then(|entry| entry.message.task_id().cloned());
     let tasks = turn.presents.iter().filter(|task| Some(*task) != about.as_ref());
     let mut text = String::new();
     for task in tasks.filter_map(|id| state.tasks.get(id)) {

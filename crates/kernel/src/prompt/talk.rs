@@ -90,9 +90,9 @@ fn heard(message: &Message) -> Item {
         Some(id) => format!("{} {}", message.origin.kind, line(id, 200)),
         None => message.origin.kind.to_string(),
     };
-    let about = message.work_item_id.as_ref().map(|id| format!(", about {id}")).unwrap_or_default();
+    let about = message.work_item_id().map(|id| format!(", about {id}")).unwrap_or_default();
     let label =
-        format!("[abide message {} from {from}, {}, {}{about}]", message.message_id, message.trust, message.kind);
+        format!("[abide message {} from {from}, {}, {}{about}]", message.message_id, message.trust, message.kind());
     let (images, mut json) = match &message.json {
         Some(json) => super::image::images_in(json),
         None => (Vec::new(), Value::Null),
@@ -104,7 +104,7 @@ fn heard(message: &Message) -> Item {
         Some(text) => vec![Part::Text(format!("{label}\n{}", barred(&text)))],
         None => vec![Part::Text(label)],
     };
-    if message.kind == MessageKind::SystemTick && message.text.is_none() {
+    if message.kind() == MessageKind::SystemTick && message.text.is_none() {
         parts.push(Part::Text("Go on with what is to be done.".to_owned()));
     }
     if !json.is_null() {

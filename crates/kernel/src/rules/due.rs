@@ -9,14 +9,14 @@ use crate::fact::{
 use crate::id::{ApprovalId, TimerId, WorkItemId};
 use crate::input::{Answer, Checked};
 use crate::limits;
-use crate::message::{Message, Origin};
+use crate::message::{Message, Origin, Subject};
 use crate::rules::step::Step;
 use crate::scheduler::ticks;
 use crate::state::approval::Approval;
 use crate::state::spending::Spending;
 use crate::state::timer::{Due, Timer};
 use crate::time::Time;
-use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, Maker, MessageKind, MissedReason, OriginKind};
+use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, Maker, MissedReason, OriginKind};
 
 use super::hold;
 
@@ -77,12 +77,11 @@ pub(super) fn tell_decision(step: &mut Step<'_>, approval: &Approval, grant: boo
         }
         (Some(_), false) => "\nThe call was not made. Find another way, or say what can't be done.".to_owned(),
     };
+    let (approval_id, work_item_id) = (approval.approval_id.clone(), approval.work_item_id.clone());
     let message = Message {
         text: Some(format!("{text}{next}")),
-        approval_id: Some(approval.approval_id.clone()),
-        work_item_id: approval.work_item_id.clone(),
         self_caused: by == Maker::Model,
-        ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
+        ..Message::new(step.fresh.message(), Subject::ApprovalDecided { approval_id, work_item_id })
     };
     step.emit(MessageQueued { message: Arc::new(message) });
 }
@@ -213,14 +212,16 @@ pub(super) fn check_again(step: &mut Step<'_>) {
 }
 
 fn tick(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time>, text: String) {
+    let subject = Subject::TimerTick {
+        timer_id: timer.timer_id.clone(),
+        waiting_intent_id: timer.waiting_intent_id.clone(),
+        work_item_id: timer.work_item_id.clone(),
+    };
     let message = Message {
         origin: Origin::of(OriginKind::Timer, Some(timer.timer_id.as_str())),
         text: Some(text),
-        timer_id: Some(timer.timer_id.clone()),
-        waiting_intent_id: timer.waiting_intent_id.clone(),
-        work_item_id: timer.work_item_id.clone(),
         self_caused: timer.made_by == Some(Maker::Model),
-        ..Message::bare(step.fresh.message(), MessageKind::TimerTick)
+        ..Message::new(step.fresh.message(), subject)
     };
     let message_id = message.message_id.clone();
     let fire_count = timer.fire_count + 1;

@@ -13,6 +13,7 @@ use crate::fact::{
 };
 use crate::id::{Fresh, MessageId, WorkItemId};
 use crate::limits;
+use crate::message::OfferedItem;
 use crate::rules::step::Step;
 use crate::rules::{account_for_waiting_tick, end_sleeps, leave_if_done, present, settle, trigger_wait};
 use crate::scheduler::continuation::{Classified, classify_entry};
@@ -21,7 +22,7 @@ use crate::state::AgentState;
 use crate::state::queue::Entry;
 use crate::state::work::WorkItem;
 use crate::time::Time;
-use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Standing, Status, TickKind, TriggerKind};
+use crate::vocabulary::{Boundary, BriefKind, DecisionKind, Reason, Standing, Status, TriggerKind};
 
 /// The facts and effects of a decision. Empty when it says nothing new.
 pub fn carry_out(
@@ -73,14 +74,14 @@ fn start_turn(step: &mut Step<'_>, decision: &Decision) {
     let (replays, message, queued) = (entry.taken, entry.message.clone(), entry.seq);
     let answers = answers(step.state, entry, &continuation, &matched);
     record(step, decision);
-    if let Some(timer) = &message.timer_id {
+    if let Some(timer) = message.timer_id() {
         account_for_waiting_tick(step, timer);
     }
     step.emit(MessageDequeued { message_id: message_id.clone(), replays });
     for wait in &matched {
         trigger_wait(step, wait, Some(&message_id), Vec::new());
     }
-    let work_item_id = binding(step.state, message.work_item_id.as_ref());
+    let work_item_id = binding(step.state, message.work_item_id());
     end_sleeps(step, work_item_id.as_ref());
     let (turn_id, exec_id) = (step.fresh.turn(), step.fresh.exec());
     let presents = present(step.state, &message_id);
@@ -110,7 +111,7 @@ fn answers(
         return Some(entry.message.message_id.clone());
     }
     let awaited = || matched.iter().find_map(|wait| state.waits.get(wait)?.answers.clone());
-    entry.answers.clone().or_else(|| entry.message.answers.clone()).or_else(awaited)
+    entry.answers.clone().or_else(|| entry.message.answers().cloned()).or_else(awaited)
 }
 
 /// A turn is about the item its message names, else about the one in focus. It moves no focus. An item whose budget is
@@ -145,8 +146,8 @@ fn emit_tick(step: &mut Step<'_>, decision: &Decision) {
 fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Option<crate::message::Message> {
     let item = decision.work_item_id.as_ref().and_then(|id| state.work.open(id));
     match decision.reason {
-        Reason::ContinueActive => Some(ticks::work_tick(message_id, TickKind::ContinueActive, item?)),
-        Reason::QueuedAvailable => Some(ticks::work_tick(message_id, TickKind::QueuedAvailable, item?)),
+        Reason::ContinueActive => Some(ticks::work_tick(message_id, OfferedItem::Current, item?)),
+        Reason::QueuedAvailable => Some(ticks::work_tick(message_id, OfferedItem::Queued, item?)),
         Reason::WakeHint => Some(ticks::hint_tick(state, message_id, state.hints.deliverable()?)),
         _ => None,
     }

@@ -46,10 +46,10 @@ pub(super) fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec
 /// The message by its kind and its words.
 fn named(entry: &Entry) -> String {
     let message = &entry.message;
-    let kind = if message.kind == MessageKind::OperatorPrompt {
+    let kind = if message.kind() == MessageKind::OperatorPrompt {
         "Your message".to_owned()
     } else {
-        format!("A message ({})", message.kind)
+        format!("A message ({})", message.kind())
     };
     let words = message.text.clone().or_else(|| message.json.as_ref().map(ToString::to_string));
     let Some(words) = words.filter(|words| !words.is_empty()) else { return kind };
@@ -61,11 +61,11 @@ fn named(entry: &Entry) -> String {
 /// How the operator gets it worked on after all.
 fn again(state: &AgentState, entry: &Entry) -> String {
     let (id, message) = (state.id(), &entry.message);
-    let owed = message.task_id.as_ref().filter(|task| state.tasks.owed().contains_key(*task));
+    let owed = message.task_id().filter(|task| state.tasks.owed().contains_key(*task));
     if let Some(task) = owed {
         return format!("The result of {task} is kept; your next message brings it: abide send {id} TEXT");
     }
-    match (message.kind, message.text.as_deref().filter(|text| can_be_typed(text))) {
+    match (message.kind(), message.text.as_deref().filter(|text| can_be_typed(text))) {
         (MessageKind::OperatorPrompt, Some(text)) if !entry.is_excerpt() => {
             format!("To send it again: abide send {id} '{}'", text.replace('\'', r"'\''"))
         }

@@ -6,7 +6,7 @@ use crate::fact::{MessageQueued, WakeHintCoalesced, WakeHintIgnored, WakeHintSub
 use crate::id::WaitId;
 use crate::input::{Answer, NewMessage, Refusal};
 use crate::limits;
-use crate::message::{Message, Origin, body_bytes};
+use crate::message::{Labels, Message, Origin, Subject, SubjectRecord, body_bytes};
 use crate::rules::step::Step;
 use crate::scheduler::continuation::{Classified, classify};
 use crate::scheduler::ticks::hint_tick;
@@ -83,19 +83,23 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
     let origin_id = new.from_agent.as_ref().map(|agent| agent.as_str().to_owned()).or(new.origin_id);
     let trigger_item = new.trigger_id.as_ref().and_then(|id| step.state.triggers.get(id)?.work_item_id.clone());
     let trust = if new.same_tree && origin == OriginKind::Agent { Trust::TrustedIntegration } else { origin.trust() };
+    let labels = Labels {
+        correlation_id: new.correlation_id,
+        causation_id: new.causation_id,
+        idempotency_key: new.idempotency_key,
+    };
+    let work_item_id = new.work_item_id.or(trigger_item);
+    // Surfaces may send a kind that is usually the runtime's own: then it names no more than this.
+    let subject = SubjectRecord { work_item_id, trigger_id: new.trigger_id, labels, ..SubjectRecord::of(kind) };
     Ok(Message {
+        message_id,
+        subject: Subject::from(subject),
         origin: Origin { kind: origin, id: origin_id },
         trust,
         priority,
         text: new.text,
         json: new.json,
-        work_item_id: new.work_item_id.or(trigger_item),
-        trigger_id: new.trigger_id,
-        correlation_id: new.correlation_id,
-        causation_id: new.causation_id,
-        idempotency_key: new.idempotency_key,
         self_caused: origin == OriginKind::Agent && !new.from_outside,
-        ..Message::bare(message_id, kind)
     })
 }
 

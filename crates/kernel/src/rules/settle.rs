@@ -7,13 +7,11 @@ use crate::fact::{
 };
 use crate::id::{MessageId, WaitId};
 use crate::limits;
-use crate::message::{Message, Origin};
+use crate::message::{Message, Origin, Subject};
 use crate::rules::step::Step;
 use crate::scheduler::continuation::{Classified, classify};
 use crate::state::task::Task;
-use crate::vocabulary::{
-    Boundary, BriefKind, Maker, MessageKind, OriginKind, RequeueReason, Standing, Status, TaskKind, WaitKind,
-};
+use crate::vocabulary::{Boundary, BriefKind, Maker, OriginKind, RequeueReason, Standing, Status, TaskKind, WaitKind};
 
 use super::kin::go_on_leaving;
 use super::turn::tell;
@@ -109,17 +107,15 @@ fn end_hopeless_waits(step: &mut Step<'_>) {
 /// Tells the agent that a wait of its ended for another reason than what it waited for. Where no person ended it, the
 /// agent's own doing did.
 pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str, by: Maker) {
-    let (item, answers) = match step.state.waits.get(wait) {
+    let (work_item_id, answers) = match step.state.waits.get(wait) {
         Some(wait) => (wait.work_item_id.clone(), wait.answers.clone()),
         None => (None, None),
     };
+    let subject = Subject::WaitEnded { waiting_intent_id: wait.clone(), work_item_id, answers };
     let message = Message {
         text: Some(format!("The wait {wait} ended: {why}.")),
-        work_item_id: item,
-        answers,
-        causation_id: Some(wait.to_string()),
         self_caused: by == Maker::Model,
-        ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
+        ..Message::new(step.fresh.message(), subject)
     };
     step.emit(MessageQueued { message: Arc::new(message) });
 }
@@ -172,13 +168,12 @@ fn result_message(message_id: MessageId, task: &Task) -> Message {
         text.push_str(":\n");
         text.push_str(limits::clip(&end.output_tail, limits::LINE_BYTES));
     }
+    let subject = Subject::TaskResult { task_id: task.task_id.clone(), work_item_id: task.work_item_id.clone() };
     Message {
         origin: Origin::of(OriginKind::Task, Some(task.task_id.as_str())),
         text: Some(text),
-        task_id: Some(task.task_id.clone()),
-        work_item_id: task.work_item_id.clone(),
         self_caused: is_own(task),
-        ..Message::bare(message_id, MessageKind::TaskResult)
+        ..Message::new(message_id, subject)
     }
 }
 

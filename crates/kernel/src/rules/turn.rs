@@ -501,7 +501,7 @@ pub(super) fn count_cut_round(step: &mut Step<'_>, exec_id: ExecId, round: u32, 
 
 /// A failure that time does not mend ends its message visibly. A result stays owed, and waits for the operator.
 pub(super) fn fail_message(step: &mut Step<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
-    let owes = step.state.queue.get(message_id).and_then(|entry| entry.message.task_id.clone());
+    let owes = step.state.queue.get(message_id).and_then(|entry| entry.message.task_id().cloned());
     if owes.is_some_and(|task| step.state.tasks.owed().contains_key(&task)) {
         give_up(step, message_id, vec![text.clone()], text);
     } else {
@@ -551,9 +551,9 @@ pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String, t
 pub(crate) fn present(state: &AgentState, message: &MessageId) -> Vec<TaskId> {
     let Some(entry) = state.queue.get(message) else { return Vec::new() };
     let owed = state.tasks.owed();
-    match entry.message.kind {
+    match entry.message.kind() {
         MessageKind::TaskResult => {
-            entry.message.task_id.iter().filter(|task| owed.contains_key(*task)).cloned().collect()
+            entry.message.task_id().into_iter().filter(|task| owed.contains_key(*task)).cloned().collect()
         }
         MessageKind::OperatorPrompt => held_results(state),
         MessageKind::ChannelEvent

@@ -7,11 +7,12 @@ use super::timed::{Timed, next_of};
 use crate::decision::Decision;
 use crate::fact::Resource;
 use crate::limits;
+use crate::message::OfferedItem;
 use crate::state::AgentState;
 use crate::state::waiting::Wait;
 use crate::state::work::WorkItem;
 use crate::time::Time;
-use crate::vocabulary::{Boundary, DecisionKind, HoldCause, Reason, Scope, Standing, Status, TickKind, WaitKind};
+use crate::vocabulary::{Boundary, DecisionKind, HoldCause, Reason, Scope, Standing, Status, WaitKind};
 
 /// What comes next for this agent.
 #[must_use]
@@ -87,8 +88,8 @@ fn message(p: &SchedulerProjection<'_>) -> Option<Decision> {
     decision.model_reentry = kind == DecisionKind::StartModelTurn;
     decision.liveness_only = !decision.model_reentry;
     decision.message_id = Some(message.message_id.clone());
-    decision.work_item_id = message.work_item_id.clone();
-    decision.task_id = message.task_id.clone();
+    decision.work_item_id = message.work_item_id().cloned();
+    decision.task_id = message.task_id().cloned();
     Some(decision)
 }
 
@@ -107,11 +108,9 @@ fn work(p: &SchedulerProjection<'_>) -> Option<Decision> {
     if !p.may_offer_work() {
         return None;
     }
-    let (item, kind, reason, what) = match (p.current, p.queued()) {
-        (Some((item, true)), _) => {
-            (item, TickKind::ContinueActive, Reason::ContinueActive, "current_work_item_runnable")
-        }
-        (_, Some(item)) => (item, TickKind::QueuedAvailable, Reason::QueuedAvailable, "queued_work_item_runnable"),
+    let (item, offer, reason, what) = match (p.current, p.queued()) {
+        (Some((item, true)), _) => (item, OfferedItem::Current, Reason::ContinueActive, "current_work_item_runnable"),
+        (_, Some(item)) => (item, OfferedItem::Queued, Reason::QueuedAvailable, "queued_work_item_runnable"),
         (_, None) => return None,
     };
     let decision = Decision::new(DecisionKind::EmitSystemTick, reason)
@@ -119,7 +118,7 @@ fn work(p: &SchedulerProjection<'_>) -> Option<Decision> {
         .because(what)
         .because("no_duplicate_tick_for_generation")
         .because(format!("work_item {} revision {} seq {}", item.work_item_id, item.revision, item.seq))
-        .because(format!("key {}", ticks::work_key(kind, item)));
+        .because(format!("key {}", ticks::work_key(offer, item)));
     Some(Decision { work_item_id: Some(item.work_item_id.clone()), ..decision })
 }
 

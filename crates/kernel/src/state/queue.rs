@@ -411,7 +411,7 @@ impl Queue {
             QueueStatus::Queued => {
                 let lane = entry.message.priority;
                 self.lanes[lane as usize].insert(entry.place, id.clone());
-                if entry.message.kind == MessageKind::OperatorPrompt {
+                if entry.message.kind() == MessageKind::OperatorPrompt {
                     self.operators.insert((lane, entry.place));
                 }
                 if entry.message.is_work_tick() {

@@ -20,7 +20,7 @@ fn text(length: usize) -> NewMessage {
 }
 
 fn message(text: Option<&str>, json: Option<Value>) -> Message {
-    let bare = Message::bare(MessageId::new("msg_1"), MessageKind::WebhookEvent);
+    let bare = Message::new(MessageId::new("msg_1"), MessageKind::WebhookEvent);
     Message { text: text.map(str::to_owned), json, ..bare }
 }
 

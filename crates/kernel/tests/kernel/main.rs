@@ -52,6 +52,7 @@ mod shapes;
 mod shapes_shown;
 mod standing;
 mod story;
+mod subjects;
 mod tasks;
 mod ticks;
 mod timers;

@@ -539,7 +539,7 @@ fn a_result_comes_from_its_task() {
     for line in ["operator hi", "task t1", "task t1 runs", "task t1 ends failed"] {
         story.tell(line).unwrap();
     }
-    let message = story.state.queue.entries().find(|entry| entry.message.task_id.is_some()).unwrap().message.clone();
+    let message = story.state.queue.entries().find(|entry| entry.message.task_id().is_some()).unwrap().message.clone();
     let message = serde_json::to_value(&*message).unwrap();
     assert_eq!(message["origin"], serde_json::json!({ "kind": "task", "id": "t1" }));
     assert_eq!(message["text"], "Task t1 (make) is failed, exit code 0");

@@ -18,7 +18,7 @@ impl AgentState {
         if let Some(last) = &mut self.last_terminal {
             last.superseded = true;
         }
-        match message.kind {
+        match message.kind() {
             MessageKind::OperatorPrompt => self.operator_spoke()?,
             MessageKind::SystemTick => self.tick_queued(message),
             MessageKind::ChannelEvent
@@ -46,7 +46,7 @@ impl AgentState {
     }
 
     pub(super) fn tick_queued(&mut self, message: &Message) {
-        match (message.tick, &message.work_item_id) {
+        match (message.tick(), message.work_item_id()) {
             (Some(TickKind::WakeHint), _) => {
                 let source = message.origin.id.clone().unwrap_or_default();
                 self.hints.delivered_as(&source, &message.message_id);
@@ -74,7 +74,7 @@ impl AgentState {
         let blank_hint = self
             .queue
             .get(&fact.message_id)
-            .is_some_and(|entry| entry.message.tick == Some(TickKind::WakeHint) && entry.continuation.is_none());
+            .is_some_and(|entry| entry.message.tick() == Some(TickKind::WakeHint) && entry.continuation.is_none());
         self.message_gone(&fact.message_id, &[QueueStatus::Dequeued])?;
         for joined in self.queue.joined_to(&fact.message_id) {
             self.queue.remove_from(&joined, &[QueueStatus::Interjected])?;
@@ -92,7 +92,7 @@ impl AgentState {
     pub(super) fn message_aborted(&mut self, fact: &MessageAborted) -> Applied {
         let from = &[QueueStatus::Dequeued, QueueStatus::Queued];
         let entry = self.queue.get(&fact.message_id);
-        let task = entry.and_then(|entry| entry.message.task_id.clone());
+        let task = entry.and_then(|entry| entry.message.task_id().cloned());
         // Older facts do not name it.
         let answers = entry.and_then(|entry| entry.answers.clone());
         self.message_gone(&fact.message_id, from)?;
@@ -124,12 +124,12 @@ impl AgentState {
             let _gone = self.work.edit(&item, |item| item.ticks.undelivered = None);
             self.restand(&item);
         }
-        if let Some(timer) = &entry.message.timer_id
+        if let Some(timer) = entry.message.timer_id()
             && self.timers.get(timer).is_some_and(|timer| timer.undelivered.as_ref() == Some(id))
         {
             self.timers.edit(timer, |timer| timer.undelivered = None)?;
         }
-        if let Some(task) = &entry.message.task_id {
+        if let Some(task) = entry.message.task_id() {
             self.tasks.edit(task, |task| {
                 if task.result_message.as_ref() == Some(id) {
                     task.result_message = None;

@@ -238,7 +238,7 @@ impl AgentState {
 
     fn count_item_turn(&mut self, turn: &Turn, progressed: bool, at: Time) -> Applied {
         let message = self.queue.get(&turn.message_id).map(|entry| &entry.message);
-        let by_operator = message.is_some_and(|message| message.kind == MessageKind::OperatorPrompt);
+        let by_operator = message.is_some_and(|message| message.kind() == MessageKind::OperatorPrompt);
         let Some(id) = turn.work_item_id.clone().filter(|id| self.work.open(id).is_some()) else { return Ok(()) };
         self.work.edit(&id, |item| item.ticks.turn_ended(progressed, by_operator, at))?;
         self.restand(&id);
