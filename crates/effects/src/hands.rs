@@ -26,7 +26,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect, TimerCheckEffect, TurnEffect, WorkspaceEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
 use abide_kernel::state::place::Place;
@@ -231,7 +231,7 @@ impl Hands {
     fn job(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
         let (hands, agent) = (self.clone(), agent.clone());
         match effect {
-            Effect::RunTool { exec_id, call_id, tool, input, call, place } => {
+            Effect::Turn(TurnEffect::RunTool { exec_id, call_id, tool, input, call, place }) => {
                 let mut slot = self.0.order.next(&exec_id, call.side_effect());
                 Some(Box::pin(async move {
                     slot.comes().await;
@@ -240,7 +240,7 @@ impl Hands {
                     finished(run.exec_id, run.call_id, came_to)
                 }))
             }
-            Effect::StartTask { task_id, command, place } => {
+            Effect::Command(CommandEffect::Start { task_id, command, place }) => {
                 // Known from this moment on, so that a stop that comes before it runs is not lost on it.
                 self.0.tasks.starts(&agent, &task_id);
                 Some(Box::pin(async move {
@@ -249,18 +249,18 @@ impl Hands {
                     came_of_it
                 }))
             }
-            Effect::AwaitTask { task_id } => {
+            Effect::Command(CommandEffect::Await { task_id }) => {
                 Some(Box::pin(async move { vec![hands.0.tasks.ended(&agent, task_id).await] }))
             }
-            Effect::EndTask { task_id, force } => {
+            Effect::Command(CommandEffect::End { task_id, force }) => {
                 let unknown = self.0.tasks.end(&agent, &task_id, force);
                 Some(Box::pin(async move { unknown.into_iter().collect() }))
             }
-            Effect::CloseTask { task_id } => {
+            Effect::Command(CommandEffect::Close { task_id }) => {
                 self.0.tasks.close(&agent, &task_id);
                 None
             }
-            Effect::ReleaseWorkspace { workspace, action } => {
+            Effect::Workspace(WorkspaceEffect::Release { workspace, action }) => {
                 // From now on, not from when the job begins: whoever waits comes before the agent's next turn.
                 self.0.folders.end(&agent);
                 Some(Box::pin(async move {
@@ -271,22 +271,18 @@ impl Hands {
                     (!held).then_some(released).into_iter().collect()
                 }))
             }
-            Effect::RemoveWorktree { workspace } => Some(Box::pin(async move {
+            Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => Some(Box::pin(async move {
                 let root = workspace.root.clone();
                 let removal = blocking(move || hands.remove_worktree(&agent, &workspace)).await;
                 vec![Input::FinishRemoval { root, removal: removal.map_err(|refusal| refusal.message) }]
             })),
-            Effect::RunCheck { timer_id, due, command, place } => {
+            Effect::TimerCheck(TimerCheckEffect::Run { timer_id, due, command, place }) => {
                 Some(Box::pin(async move { hands.run_check(&agent, timer_id, due, command, &place).await }))
             }
-            Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::AnswerCall { .. }
-            | Effect::CallModel { .. }
-            | Effect::EndExec { .. }
-            | Effect::EndCheck { .. }
-            | Effect::ForgetSecret { .. } => None,
+            Effect::Child(_)
+            | Effect::Turn(TurnEffect::AnswerCall { .. } | TurnEffect::CallModel { .. } | TurnEffect::EndExec { .. })
+            | Effect::TimerCheck(TimerCheckEffect::End { .. })
+            | Effect::Trigger(_) => None,
         }
     }
 

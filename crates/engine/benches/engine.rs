@@ -11,7 +11,7 @@ use std::time::Instant;
 use abide_engine::{Core, Request, fold_until};
 use abide_kernel::AgentState;
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, NewMessage, Remains, Reply};
 use abide_kernel::time::Time;
@@ -116,7 +116,7 @@ impl Driver<'_> {
         self.core.ask(Request::new(1, input));
         while self.commit_once() {
             for effect in self.core.take_outputs().effects {
-                if let Effect::CallModel { exec_id, round, .. } = effect {
+                if let Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) = effect {
                     let reply = reply();
                     self.core.ask(Request::new(1, Input::FinishRound { exec_id, round, reply }));
                 }

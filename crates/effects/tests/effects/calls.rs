@@ -3,7 +3,7 @@
 use abide_effects::hands::{Hands, Job};
 use abide_effects::policy::CallPolicy;
 use abide_effects::tools::ToolSet;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::state::place::Place;
@@ -46,7 +46,7 @@ impl Run<'_> {
         match executor_call(tool, &input) {
             Ok(call) => {
                 let (tool, call, place) = (tool.to_owned(), Box::new(call), Box::new(self.place));
-                let effect = Effect::RunTool { exec_id, call_id, tool, input, call, place };
+                let effect = Effect::Turn(TurnEffect::RunTool { exec_id, call_id, tool, input, call, place });
                 self.hands.perform_under(self.policy, self.agent, effect).unwrap()
             }
             Err(refusal) => {

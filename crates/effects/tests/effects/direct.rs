@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use abide_effects::hands::Allow;
 use abide_effects::workspace::WritableSettings;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect};
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::TaskId;
 use abide_kernel::input::Input;
@@ -569,7 +569,8 @@ async fn a_command_ends_when_the_users_git_takes_a_protection_away() {
     let running = agent.call("ExecCommand", json!({ "cmd": "sleep 30", "yield_time_ms": 50 })).await;
     let task_id = TaskId::new(running["task_handle"]["task_id"].as_str().unwrap());
     agent.ground.git(&["remote", "add", "origin", "https://example.org/x"]);
-    let ended = agent.stage.hands.perform(&agent.stage.agent, Effect::AwaitTask { task_id }).unwrap().await;
+    let ended =
+        agent.stage.hands.perform(&agent.stage.agent, Effect::Command(CommandEffect::Await { task_id })).unwrap().await;
     let Some(Input::EndTask { end, .. }) = ended.into_iter().next() else { panic!("it has not ended") };
     let config = agent.ground.repo.join(".git/config");
     let said = format!("unprotected: {} could not be protected", config.display());
@@ -739,8 +740,9 @@ async fn a_git_directory_that_was_damaged_when_the_daemon_was_killed_is_restored
     let records: Vec<PathBuf> = fs::read_dir(&heads).unwrap().map(|entry| entry.unwrap().path()).collect();
     let record = fs::read(&records[0]).unwrap();
     let (hands, name) = (&agent.stage.hands, &agent.stage.agent);
-    let _none = hands.perform(name, Effect::EndTask { task_id: task.clone(), force: true }).unwrap().await;
-    let _ended = hands.perform(name, Effect::AwaitTask { task_id: task }).unwrap().await;
+    let _none =
+        hands.perform(name, Effect::Command(CommandEffect::End { task_id: task.clone(), force: true })).unwrap().await;
+    let _ended = hands.perform(name, Effect::Command(CommandEffect::Await { task_id: task })).unwrap().await;
     assert_eq!(fs::read_dir(&heads).unwrap().count(), 0, "a command that ended leaves no record");
     put(&heads.join("earlier-0"), record);
     let head = agent.ground.repo.join(".git/HEAD");
@@ -809,7 +811,7 @@ async fn a_swapped_link_shows_no_command_what_lies_outside() {
     let _ended = agent
         .stage
         .hands
-        .perform(&agent.stage.agent, Effect::EndTask { task_id: TaskId::new(task), force: true })
+        .perform(&agent.stage.agent, Effect::Command(CommandEffect::End { task_id: TaskId::new(task), force: true }))
         .unwrap()
         .await;
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use abide_effects::Hands;
 use abide_effects::hands::Job;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect, WorkspaceEffect};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::state::place::Place;
@@ -50,7 +50,8 @@ impl Ground {
 
     /// Lets go of the folder, as the end of a turn does.
     async fn end_turn(&self, who: &str, folder: &Path) -> Vec<Input> {
-        let effect = Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None };
+        let effect =
+            Effect::Workspace(WorkspaceEffect::Release { workspace: folder.display().to_string(), action: None });
         self.stage.hands.perform(&agent(who), effect).unwrap().await
     }
 }
@@ -130,10 +131,10 @@ async fn writers_take_turns_in_the_order_in_which_they_came() {
     let third = tokio::spawn(ground.exec("cyd", &folder, "echo cyd >> order", 60_000));
     waits(&ground, "cyd", &folder).await;
     // The next turn of the first comes at once, and is behind them all the same.
-    let end = ground
-        .stage
-        .hands
-        .perform(&agent("ada"), Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None });
+    let end = ground.stage.hands.perform(
+        &agent("ada"),
+        Effect::Workspace(WorkspaceEffect::Release { workspace: folder.display().to_string(), action: None }),
+    );
     let again = tokio::spawn(ground.exec("ada", &folder, "echo ada >> order", 60_000));
     end.unwrap().await;
     is_done(&second.await.unwrap());
@@ -159,13 +160,13 @@ async fn a_task_keeps_the_folder_until_its_end_is_durable() {
     let folder = ground.path("");
     let promoted = ground.exec("ada", &folder, "sleep 1000", 0).await;
     let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
-    let end = Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None };
+    let end = Effect::Workspace(WorkspaceEffect::Release { workspace: folder.display().to_string(), action: None });
     let end = tokio::spawn(ground.stage.hands.perform(&agent("ada"), end).unwrap());
     assert_eq!(code(&ground.exec("ben", &folder, "true", 50).await), json!("occupied"));
     let waiting = tokio::spawn(ground.exec("ben", &folder, "true", 60_000));
     waits(&ground, "ben", &folder).await;
     assert!(!end.is_finished() && !waiting.is_finished());
-    assert!(ground.stage.hands.perform(&agent("ada"), Effect::CloseTask { task_id }).is_none());
+    assert!(ground.stage.hands.perform(&agent("ada"), Effect::Command(CommandEffect::Close { task_id })).is_none());
     is_done(&waiting.await.unwrap());
     assert_eq!(end.await.unwrap().len(), 1);
 }
@@ -197,10 +198,16 @@ async fn a_task_that_waits_for_a_folder_is_stopped_at_once() {
     let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
     let command = Box::new(Command { command: "echo ben > ben".to_owned(), ..Command::default() });
     let (task_id, hands) = (TaskId::new("task_1"), &ground.stage.hands);
-    let start = Effect::StartTask { task_id: task_id.clone(), command, place: Box::new(place) };
+    let start = Effect::Command(CommandEffect::Start { task_id: task_id.clone(), command, place: Box::new(place) });
     let start = tokio::spawn(hands.perform(&agent("ben"), start).unwrap());
     waits(&ground, "ben", &folder).await;
-    assert!(hands.perform(&agent("ben"), Effect::EndTask { task_id, force: false }).unwrap().await.is_empty());
+    assert!(
+        hands
+            .perform(&agent("ben"), Effect::Command(CommandEffect::End { task_id, force: false }))
+            .unwrap()
+            .await
+            .is_empty()
+    );
     let said = start.await.unwrap();
     assert!(matches!(said.as_slice(), [Input::EndTask { status: TaskStatus::Cancelled, .. }]), "{said:?}");
     ground.end_turn("ada", &folder).await;

@@ -7,7 +7,7 @@ use abide_effects::Hands;
 use abide_effects::hands::{Job, Setup};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
 use abide_kernel::state::place::Place;
@@ -121,7 +121,7 @@ async fn nobody_moves_on_while_a_command_of_theirs_runs() {
     };
     assert_eq!(result(&moves("call_2").await).1["error"]["code"], "in_use");
     let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
-    assert!(stage.hands.perform(&stage.agent, Effect::CloseTask { task_id }).is_none());
+    assert!(stage.hands.perform(&stage.agent, Effect::Command(CommandEffect::Close { task_id })).is_none());
     assert_eq!(result(&moves("call_3").await).1["cwd"], *elsewhere);
 }
 
@@ -170,7 +170,7 @@ async fn a_task_that_could_not_be_started_says_why() {
     let place = Box::new(Place { configured: Some("/nowhere".to_owned()), ..Place::default() });
     let command = Command { command: "true".to_owned(), workdir: None, tty: false, accepts_input: false };
     let command = Box::new(command);
-    let start = Effect::StartTask { task_id: TaskId::new("task_1"), command, place };
+    let start = Effect::Command(CommandEffect::Start { task_id: TaskId::new("task_1"), command, place });
     let said = stage.hands.perform(&stage.agent, start).unwrap().await;
     let [Input::EndTask { end, .. }] = said.as_slice() else { panic!("{said:?}") };
     let why = "not_started missing: /nowhere does not exist; create the folder first, or correct the path; \
@@ -183,9 +183,9 @@ async fn a_task_that_is_stopped_before_it_runs_is_cancelled_and_not_given_up() {
     let stage = Stage::new();
     let command = Command { command: "sleep 600".to_owned(), workdir: None, tty: false, accepts_input: false };
     let (task_id, place) = (TaskId::new("task_1"), Box::new(Place::default()));
-    let start = Effect::StartTask { task_id: task_id.clone(), command: Box::new(command), place };
+    let start = Effect::Command(CommandEffect::Start { task_id: task_id.clone(), command: Box::new(command), place });
     let start = stage.hands.perform(&stage.agent, start).unwrap();
-    let stop = Effect::EndTask { task_id: task_id.clone(), force: false };
+    let stop = Effect::Command(CommandEffect::End { task_id: task_id.clone(), force: false });
     let said = stage.hands.perform(&stage.agent, stop).unwrap().await;
     assert!(said.is_empty(), "its end is for whoever starts it to tell: {said:?}");
     let said = start.await;

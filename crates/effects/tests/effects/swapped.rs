@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use abide_effects::hands::Allow;
 use abide_effects::policy::{Caller, Policy};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, WorkspaceEffect};
 use abide_kernel::id::AgentId;
 use abide_kernel::state::place::Place;
 use abide_kernel::state::workspace::Workspace;
@@ -192,7 +192,8 @@ async fn an_agent_that_was_stopped_does_not_work_in_a_folder_that_replaced_its_o
     for (round, place) in at.places().into_iter().enumerate() {
         let write = json!({ "path": "file", "content": "own" });
         assert_eq!(at.call(&place, "WriteFile", write.clone()).await["error"], Value::Null);
-        let stop = Effect::ReleaseWorkspace { workspace: name.clone(), action: Some(ControlAction::Stop) };
+        let stop =
+            Effect::Workspace(WorkspaceEffect::Release { workspace: name.clone(), action: Some(ControlAction::Stop) });
         assert_eq!(hands.perform(agent, stop).unwrap().await.len(), 1);
         // What it does elsewhere meanwhile changes nothing about this one.
         let elsewhere = Place { configured: Some(at.theirs.display().to_string()), ..Place::default() };

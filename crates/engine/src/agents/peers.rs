@@ -6,7 +6,7 @@ use abide_kernel::AgentState;
 use abide_kernel::act_result::told;
 use abide_kernel::config::{Choice, Config, ConfigChange, Identity};
 use abide_kernel::credentials::Credentials;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
 use abide_kernel::limits;
@@ -48,7 +48,7 @@ pub(super) fn job(
     effect: Effect,
     queue: &mut TicketQueue,
 ) -> Result<(ExecId, CallId, BoxFuture<'static, Vec<Input>>), Effect> {
-    let Effect::AnswerCall { exec_id, call_id, call, place } = effect else { return Err(effect) };
+    let Effect::Turn(TurnEffect::AnswerCall { exec_id, call_id, call, place }) = effect else { return Err(effect) };
     let (agents, caller, mut turn) = (Arc::clone(agents), caller(), queue.take_ticket());
     let (exec, id) = (exec_id.clone(), call_id.clone());
     let job = async move {

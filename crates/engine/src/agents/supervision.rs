@@ -7,7 +7,7 @@ use std::time::Duration;
 use abide_kernel::AgentState;
 use abide_kernel::budget::Used;
 use abide_kernel::config::{Identity, Supervisor};
-use abide_kernel::effect::{ChildToBe, Effect};
+use abide_kernel::effect::{ChildEffect, ChildToBe, Effect, WorkspaceEffect};
 use abide_kernel::fact::{Fact, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{FirstDay, Input, Refusal};
@@ -37,34 +37,24 @@ pub(super) fn job(
 ) -> Result<BoxFuture<'static, Vec<Input>>, Effect> {
     let agents = Arc::clone(agents);
     match effect {
-        Effect::SpawnChild { task_id, child } => {
+        Effect::Child(ChildEffect::Spawn { task_id, child }) => {
             let ticket = queue.enter(&task_id);
             Ok(Box::pin(async move { spawn_child(&agents, ticket, task_id, *child).await }))
         }
-        Effect::DismissChild { task_id, child_agent_id, evidence } => {
+        Effect::Child(ChildEffect::Dismiss { task_id, child_agent_id, evidence }) => {
             let not_being_made = queue.withdraw(&task_id);
             Ok(Box::pin(async move {
                 not_being_made.await;
                 dismiss_child(&agents, task_id, &child_agent_id, evidence).await
             }))
         }
-        Effect::ReportToSupervisor { supervisor, status, end } => {
+        Effect::Child(ChildEffect::ReportToSupervisor { supervisor, status, end }) => {
             let child = agent.clone();
             Ok(Box::pin(async move { report_to_supervisor(&agents, &child, &supervisor, status, *end).await }))
         }
-        Effect::CallModel { .. }
-        | Effect::RunTool { .. }
-        | Effect::AnswerCall { .. }
-        | Effect::EndExec { .. }
-        | Effect::StartTask { .. }
-        | Effect::AwaitTask { .. }
-        | Effect::EndTask { .. }
-        | Effect::CloseTask { .. }
-        | Effect::ReleaseWorkspace { .. }
-        | Effect::RemoveWorktree { .. }
-        | Effect::RunCheck { .. }
-        | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. } => Err(effect),
+        Effect::Turn(_) | Effect::Command(_) | Effect::Workspace(_) | Effect::TimerCheck(_) | Effect::Trigger(_) => {
+            Err(effect)
+        }
     }
 }
 
@@ -139,7 +129,9 @@ pub(super) const SUPERVISOR_ENDED: &str = "supervisor_ended";
 /// Removes the worktree of a child that was not made: nobody else would.
 async fn remove_worktree(agents: &Arc<Streams<Agents>>, child: &AgentId, attached: &WorkspaceAttached) {
     let workspace = Box::new(Workspace::of(attached, 0, agents.engine.clock.now()));
-    if let Some(removal) = agents.kind.perform.perform(child, Effect::RemoveWorktree { workspace }) {
+    if let Some(removal) =
+        agents.kind.perform.perform(child, Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }))
+    {
         // If it stays, the next start of the daemon finds it.
         let _outcome = removal.await;
     }

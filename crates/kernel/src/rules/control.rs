@@ -3,7 +3,7 @@
 //! Each is facts here, and what is left to do in the world follows from them as effects.
 
 use crate::config::{Config, Identity};
-use crate::effect::Effect;
+use crate::effect::{Effect, WorkspaceEffect};
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
     LimitsChanged, PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
@@ -320,7 +320,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
         workspace::released(step, workspace, None, action, boundary, "process_ended");
     }
     if let Some(workspace) = kept {
-        step.ask_again(Effect::ReleaseWorkspace { workspace, action: Some(ControlAction::Restart) });
+        step.ask_again(Effect::Workspace(WorkspaceEffect::Release { workspace, action: Some(ControlAction::Restart) }));
     }
     // Whether it was removed is for git to say; asking again loses nothing.
     for root in removals {

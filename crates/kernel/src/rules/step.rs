@@ -2,10 +2,11 @@
 //! once, so that the next one sees it. The state runs ahead of the ledger by exactly the facts of this step; if they
 //! can't be committed, the state is thrown away and read again.
 
-use crate::effect::{Effect, effects_of};
+use crate::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect, TurnEffect, effects_of};
 use crate::fact::Fact;
-use crate::id::Fresh;
+use crate::id::{ExecId, Fresh};
 use crate::state::AgentState;
+use crate::state::turn::Phase;
 use crate::time::Time;
 use crate::vocabulary::TaskStatus;
 
@@ -53,64 +54,47 @@ impl<'a> Step<'a> {
     pub fn finish(self) -> (Vec<Fact>, Vec<Effect>) {
         let state = self.state;
         let mut effects = self.effects;
-        effects.retain(|effect| match effect {
-            Effect::CallModel { exec_id, .. }
-            | Effect::RunTool { exec_id, .. }
-            | Effect::AnswerCall { exec_id, .. } => {
-                state.turn.as_ref().is_some_and(|turn| turn.exec_id == *exec_id) && still_running(state, effect)
-            }
-            // A task that ended within the step that started it has nothing to start or to wait for.
-            Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => {
-                state.tasks.open().contains_key(task_id)
-            }
-            Effect::SpawnChild { task_id, .. } => {
-                state.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
-            }
-            Effect::RunCheck { timer_id, due, .. } => {
-                let checking = state.timers.get(timer_id).and_then(|timer| timer.checking);
-                checking.is_some_and(|checking| checking.due == *due)
-            }
-            Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::EndExec { .. }
-            | Effect::EndCheck { .. }
-            | Effect::EndTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::ReleaseWorkspace { .. }
-            | Effect::RemoveWorktree { .. }
-            | Effect::ForgetSecret { .. } => true,
-        });
+        effects.retain(|effect| is_still_wanted(state, effect));
         (self.facts, effects)
     }
 }
 
+/// Whether the state that a step ends with still wants an effect that the step asked for.
+fn is_still_wanted(state: &AgentState, effect: &Effect) -> bool {
+    match effect {
+        Effect::Turn(effect) => is_call_running(state, effect),
+        // A task that ended within the step that started it has nothing to start or to wait for.
+        Effect::Command(CommandEffect::Start { task_id, .. } | CommandEffect::Await { task_id }) => {
+            state.tasks.open().contains_key(task_id)
+        }
+        Effect::Child(ChildEffect::Spawn { task_id, .. }) => {
+            state.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
+        }
+        Effect::TimerCheck(TimerCheckEffect::Run { timer_id, due, .. }) => {
+            let checking = state.timers.get(timer_id).and_then(|timer| timer.checking);
+            checking.is_some_and(|checking| checking.due == *due)
+        }
+        Effect::Command(CommandEffect::End { .. } | CommandEffect::Close { .. })
+        | Effect::Child(ChildEffect::Dismiss { .. } | ChildEffect::ReportToSupervisor { .. })
+        | Effect::TimerCheck(TimerCheckEffect::End { .. })
+        | Effect::Workspace(_)
+        | Effect::Trigger(_) => true,
+    }
+}
+
 /// A call that was begun and finished within one step has nothing left to do in the world.
-fn still_running(state: &AgentState, effect: &Effect) -> bool {
-    use crate::state::turn::Phase;
-    match (effect, state.turn.as_ref().map(|turn| &turn.phase)) {
-        (Effect::RunTool { call_id, .. } | Effect::AnswerCall { call_id, .. }, Some(Phase::Tools { running, .. })) => {
-            running.contains_key(call_id)
+fn is_call_running(state: &AgentState, effect: &TurnEffect) -> bool {
+    let running = |exec_id: &ExecId| state.turn.as_ref().filter(|turn| turn.exec_id == *exec_id);
+    match effect {
+        TurnEffect::CallModel { exec_id, round, .. } => {
+            running(exec_id).is_some_and(|turn| turn.phase == Phase::Model && turn.round == *round)
         }
-        (Effect::RunTool { .. } | Effect::AnswerCall { .. }, Some(Phase::Model | Phase::Safe) | None) => false,
-        (Effect::CallModel { round, .. }, Some(Phase::Model)) => {
-            state.turn.as_ref().is_some_and(|turn| turn.round == *round)
+        TurnEffect::RunTool { exec_id, call_id, .. } | TurnEffect::AnswerCall { exec_id, call_id, .. } => {
+            running(exec_id).is_some_and(|turn| match &turn.phase {
+                Phase::Tools { running, .. } => running.contains_key(call_id),
+                Phase::Model | Phase::Safe => false,
+            })
         }
-        (Effect::CallModel { .. }, Some(Phase::Tools { .. } | Phase::Safe) | None) => false,
-        (
-            Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::RunCheck { .. }
-            | Effect::EndCheck { .. }
-            | Effect::EndExec { .. }
-            | Effect::EndTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::ReleaseWorkspace { .. }
-            | Effect::RemoveWorktree { .. }
-            | Effect::ForgetSecret { .. },
-            _,
-        ) => true,
+        TurnEffect::EndExec { .. } => true,
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::act_result::told;
 use crate::budget::Usage;
-use crate::effect::Effect;
+use crate::effect::{Effect, TurnEffect};
 use crate::fact::{
     AssistantRoundRecorded, BriefRecorded, CallRecord, CutRoundCounted, MessageAborted, MessageInterjected,
     MessageProcessed, MessageRequeued, ProviderRoundCompleted, RoundStarted, StaleOutcomeIgnored, ToolFinished,
@@ -139,12 +139,12 @@ fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Opti
         let (status, result, ends_turn) = match parsed {
             ToolCall::Executor(call) => {
                 let (call, place) = (Box::new(call), Box::new(Place::of(step.state)));
-                step.ask(Effect::RunTool { exec_id, call_id, tool, input, call, place });
+                step.ask(Effect::Turn(TurnEffect::RunTool { exec_id, call_id, tool, input, call, place }));
                 continue;
             }
             ToolCall::Host(call) => {
                 let (call, place) = (Box::new(call), Box::new(Place::of(step.state)));
-                step.ask(Effect::AnswerCall { exec_id, call_id, call, place });
+                step.ask(Effect::Turn(TurnEffect::AnswerCall { exec_id, call_id, call, place }));
                 continue;
             }
             ToolCall::Record(wanted) => match act::act(step, &Actor::Model(exec_id.clone()), wanted) {

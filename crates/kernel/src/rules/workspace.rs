@@ -1,7 +1,7 @@
 //! Workspaces: what is bound to the agent, what it works in, and what becomes of a worktree.
 
 use crate::act_result::{self, told_workspace};
-use crate::effect::Effect;
+use crate::effect::{Effect, WorkspaceEffect};
 use crate::fact::{
     DiskHasRoom, DiskShort, Fact, RuntimeErrorRecorded, WorkspaceAttached, WorkspaceDetached, WorkspaceOccupied,
     WorkspaceReleased, WorkspaceUsed, WorktreeKept, WorktreeRemoved, WorktreeRemoving,
@@ -76,7 +76,7 @@ pub(super) fn let_go(step: &mut Step<'_>) {
     let stops = |fact: &Fact| matches!(fact, Fact::ControlApplied(fact) if fact.action == ControlAction::Stop);
     if !in_use && step.facts().iter().any(may_end_use) && !step.facts().iter().any(stops) {
         let workspace = workspace.to_owned();
-        step.ask_again(Effect::ReleaseWorkspace { workspace, action: None });
+        step.ask_again(Effect::Workspace(WorkspaceEffect::Release { workspace, action: None }));
     }
 }
 

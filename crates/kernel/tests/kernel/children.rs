@@ -3,7 +3,7 @@
 
 use abide_kernel::budget::{Budget, Limits, Usage, Used};
 use abide_kernel::config::{Choice, Config, ConfigChange, Identity, Supervisor};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{ChildEffect, Effect};
 use abide_kernel::explain::why;
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
@@ -155,7 +155,7 @@ fn children_are_bounded_in_number_and_in_depth() {
     let made = above.said("", vec![spawn()]);
     assert_eq!(made[0]["agent_id"], "lead.1.1");
     let spawned = above.effects.iter().find_map(|effect| match effect {
-        Effect::SpawnChild { child, .. } => child.identity.supervisor.clone(),
+        Effect::Child(ChildEffect::Spawn { child, .. }) => child.identity.supervisor.clone(),
         _ => None,
     });
     let spawned = spawned.expect("a child is made");
@@ -176,7 +176,7 @@ fn what_was_under_way_about_children_is_asked_again_after_a_cut() {
     for _ in 0..2 {
         let again = lead.boot();
         assert!(
-            matches!(&again[..], [Effect::SpawnChild { task_id: made, .. }, Effect::DismissChild { task_id: gone, .. }]
+            matches!(&again[..], [Effect::Child(ChildEffect::Spawn { task_id: made, .. }), Effect::Child(ChildEffect::Dismiss { task_id: gone, .. })]
             if *made == queued && *gone == ending),
             "{again:?}"
         );
@@ -188,7 +188,7 @@ fn a_child_with_nothing_left_to_do_reports_until_it_is_heard_and_is_gone() {
     let mut child = Lone::child(1);
     child.said("It is built.", Vec::new());
     let report = |effects: &[Effect]| match effects {
-        [.., Effect::ReportToSupervisor { supervisor, status, end }] => {
+        [.., Effect::Child(ChildEffect::ReportToSupervisor { supervisor, status, end })] => {
             Some((supervisor.to_string(), *status, end.task_id.clone(), end.output_tail.clone()))
         }
         _ => None,
@@ -302,7 +302,7 @@ fn limited(turns: u64) -> Lone {
 
 fn grants(lone: &Lone) -> Vec<Limits> {
     let made = lone.effects.iter().filter_map(|effect| match effect {
-        Effect::SpawnChild { child, .. } => Some(child.config.budget.in_all()),
+        Effect::Child(ChildEffect::Spawn { child, .. }) => Some(child.config.budget.in_all()),
         _ => None,
     });
     made.collect()
@@ -323,7 +323,7 @@ fn a_child_is_granted_half_of_what_is_neither_used_nor_granted() {
     // Asked again after a cut, it is granted the same.
     let again = lead.boot();
     assert!(
-        again.iter().any(|effect| matches!(effect, Effect::SpawnChild { child, .. }
+        again.iter().any(|effect| matches!(effect, Effect::Child(ChildEffect::Spawn { child, .. })
         if child.config.budget.max_turns == Some(4))),
         "{again:?}"
     );
@@ -359,7 +359,7 @@ fn a_child_reports_what_it_used_with_its_children() {
     let leaving = child.state.leaving.as_ref().expect("it leaves");
     assert_eq!(leaving.status, TaskStatus::Completed);
     let end = child.effects.iter().find_map(|effect| match effect {
-        Effect::ReportToSupervisor { end, .. } => end.used,
+        Effect::Child(ChildEffect::ReportToSupervisor { end, .. }) => end.used,
         _ => None,
     });
     let end = end.expect("it says what it used");
@@ -525,7 +525,7 @@ fn the_folders_that_rules_begin_at_are_those_of_all_makers() {
         lead.start_turn();
         lead.said("", vec![spawn()]);
         let mut children = lead.effects.iter().filter_map(|effect| match effect {
-            Effect::SpawnChild { child, .. } => Some(child.identity.clone()),
+            Effect::Child(ChildEffect::Spawn { child, .. }) => Some(child.identity.clone()),
             _ => None,
         });
         children.next().unwrap()
@@ -559,7 +559,8 @@ fn a_quarantined_supervisor_dismisses_its_children() {
     lead.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
     lead.effects.clear();
     lead.ask(Input::Quarantine { reason: "it crashed".to_owned() }).unwrap();
-    let dismissed = |effect: &Effect| matches!(effect, Effect::DismissChild { task_id: of, .. } if *of == task_id);
+    let dismissed =
+        |effect: &Effect| matches!(effect, Effect::Child(ChildEffect::Dismiss { task_id: of, .. }) if *of == task_id);
     assert!(lead.effects.iter().any(dismissed), "{:?}", lead.effects);
     assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
 }

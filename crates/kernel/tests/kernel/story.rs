@@ -12,7 +12,7 @@ mod show;
 mod speak;
 
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::{Effect, ModelCall};
+use abide_kernel::effect::{Effect, ModelCall, TurnEffect};
 use abide_kernel::id::{AgentId, Fresh};
 use abide_kernel::input::{Answer, Input, Refusal, Remains};
 use abide_kernel::invariants::{self, Change};
@@ -138,7 +138,7 @@ impl Story {
     /// The call to a model that is under way.
     pub fn model_call(&self) -> &ModelCall {
         for effect in self.effects.iter().rev() {
-            if let Effect::CallModel { call, .. } = effect {
+            if let Effect::Turn(TurnEffect::CallModel { call, .. }) = effect {
                 return call;
             }
         }
