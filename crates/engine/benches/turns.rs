@@ -348,9 +348,9 @@ fn make_waiting(home: &Path, agents: u64, acts: impl Fn(u64) -> Vec<RecordCall>)
             driver.wait();
         }
         let state = core.state();
-        let standing = state.timers.active().values().filter(|timer| timer.waiting_intent_id.is_none()).count();
-        assert_eq!(state.waits.open().len() + standing, acts.len(), "{id} waits");
-        assert!(state.turn.is_none(), "{id} rests");
+        let standing = state.planes.timers.active().values().filter(|timer| timer.waiting_intent_id.is_none()).count();
+        assert_eq!(state.planes.waits.open().len() + standing, acts.len(), "{id} waits");
+        assert!(state.turns.current.is_none(), "{id} rests");
     }
 }
 

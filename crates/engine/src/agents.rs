@@ -168,7 +168,7 @@ impl StreamKind for Agents {
 
     fn loaded(actor: &mut Actor<Agents>) {
         if actor.core.exists() {
-            actor.streams.kind.tree_quota.add(&actor.core.state().identity);
+            actor.streams.kind.tree_quota.add(&actor.core.state().definition.identity);
         }
     }
 
@@ -240,7 +240,7 @@ impl StreamKind for Agents {
         agents.kind.fence.dismiss(fencing::dismissed(&effects));
         tokio::spawn(supervision::dismiss_children_of(Arc::clone(agents), state.id().clone(), effects));
         // A child that crashes has nothing more to say, and somebody waits for it.
-        if let Some(supervisor) = state.identity.supervisor.clone() {
+        if let Some(supervisor) = state.definition.identity.supervisor.clone() {
             tokio::spawn(supervision::report_quarantine(Arc::clone(agents), state.id().clone(), supervisor));
         }
     }

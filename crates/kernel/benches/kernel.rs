@@ -222,7 +222,7 @@ fn a_day(state: &mut AgentState) -> Vec<(Time, Fact)> {
         let text = Some(format!("work {n}"));
         world.ask(Input::Queue(NewMessage { kind: Some(kind), text, ..NewMessage::default() }));
         world.decide();
-        if let Some(turn) = world.state.turn.clone() {
+        if let Some(turn) = world.state.turns.current.clone() {
             let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
             world.ask(Input::FinishRound { exec_id: turn.exec_id, round: 1, reply });
         }

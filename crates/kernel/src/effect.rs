@@ -188,14 +188,14 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
             .collect(),
         Fact::TurnAborted(fact) => vec![Effect::Turn(TurnEffect::EndExec { exec_id: fact.exec_id.clone() })],
         Fact::TaskCreated(fact) if fact.task_kind == TaskKind::ChildAgent => {
-            state.tasks.open().get(&fact.task_id).and_then(|task| spawn_of(task, state)).into_iter().collect()
+            state.planes.tasks.open().get(&fact.task_id).and_then(|task| spawn_of(task, state)).into_iter().collect()
         }
         Fact::TaskCreated(fact) => start_of(fact, state).into_iter().collect(),
         Fact::TaskRunning(fact) if is_command(state, &fact.task_id) => {
             vec![Effect::Command(CommandEffect::Await { task_id: fact.task_id.clone() })]
         }
         Fact::TaskUpdateIgnored(fact) if fact.reported == TaskStatus::Running => late_start(state, &fact.task_id),
-        Fact::TaskCancelling(fact) => match state.tasks.open().get(&fact.task_id).and_then(dismissal_of) {
+        Fact::TaskCancelling(fact) => match state.planes.tasks.open().get(&fact.task_id).and_then(dismissal_of) {
             Some(dismissal) => vec![dismissal],
             None => vec![Effect::Command(CommandEffect::End { task_id: fact.task_id.clone(), force: fact.force })],
         },
@@ -205,6 +205,7 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
         Fact::TaskCancelled(fact) => close_of(&fact.end, state),
         Fact::TaskInterrupted(fact) => close_of(&fact.end, state),
         Fact::WorktreeRemoving(fact) => state
+            .planes
             .workspaces
             .attached()
             .get(&fact.root)
@@ -222,13 +223,14 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
         }
         // It is run again at the next boot.
         Fact::ControlApplied(fact) if fact.action == ControlAction::Shutdown => state
+            .planes
             .timers
             .checking()
             .iter()
             .map(|timer| Effect::TimerCheck(TimerCheckEffect::End { timer_id: timer.clone() }))
             .collect(),
         Fact::TimerCheckStarted(fact) => {
-            let check = state.timers.get(&fact.timer_id).and_then(|timer| timer.check.clone());
+            let check = state.planes.timers.get(&fact.timer_id).and_then(|timer| timer.check.clone());
             let (timer_id, due, place) = (&fact.timer_id, fact.due, Box::new(Place::of(state)));
             check
                 .map(|command| {
@@ -244,7 +246,7 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
             vec![Effect::Trigger(TriggerEffect::ForgetSecret { trigger_id: fact.trigger_id.clone() })]
         }
         Fact::AgentArchived(_) => {
-            let signed = state.triggers.values().filter(|trigger| trigger.signed);
+            let signed = state.planes.triggers.values().filter(|trigger| trigger.signed);
             signed
                 .map(|trigger| Effect::Trigger(TriggerEffect::ForgetSecret { trigger_id: trigger.trigger_id.clone() }))
                 .collect()
@@ -254,7 +256,7 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
 }
 
 fn is_command(state: &AgentState, task: &TaskId) -> bool {
-    state.tasks.get(task).is_some_and(|task| task.kind == TaskKind::Command)
+    state.planes.tasks.get(task).is_some_and(|task| task.kind == TaskKind::Command)
 }
 
 /// What makes the child of a queued task.
@@ -272,10 +274,10 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
         supervisor: Some(Supervisor {
             agent_id: supervisor.clone(),
             task_id: task_id.clone(),
-            top: state.identity.top().clone(),
-            depth: state.identity.depth() + 1,
+            top: state.definition.identity.top().clone(),
+            depth: state.definition.identity.depth() + 1,
         }),
-        makers: state.identity.makers_of_made(),
+        makers: state.definition.identity.makers_of_made(),
         rule_folders: folders_of_made(&Place::of(state), child.folder.as_deref()),
     };
     let (workspace, worktree_of) = match child.workspace_mode {
@@ -310,8 +312,8 @@ pub fn dismissal_of(task: &Task) -> Option<Effect> {
 /// What tells a supervisor of the end of a child that has let go of everything.
 #[must_use]
 pub fn report_of(state: &AgentState) -> Option<Effect> {
-    let supervisor = state.identity.supervisor.as_ref().filter(|_| !state.archived)?;
-    let leaving = state.leaving.as_ref().filter(|leaving| leaving.reporting)?;
+    let supervisor = state.definition.identity.supervisor.as_ref().filter(|_| !state.lifecycle.archived)?;
+    let leaving = state.lifecycle.leaving.as_ref().filter(|leaving| leaving.reporting)?;
     let end = TaskEnd { used: Some(state.used_with_children()), ..leaving.end(supervisor.task_id.clone()) };
     let (status, supervisor) = (leaving.status, supervisor.agent_id.clone());
     Some(Effect::Child(ChildEffect::ReportToSupervisor { supervisor, status, end: Box::new(end) }))
@@ -336,7 +338,7 @@ fn start_of(task: &TaskCreated, state: &AgentState) -> Option<Effect> {
 /// already, nothing of it may go on.
 fn late_start(state: &AgentState, task: &TaskId) -> Vec<Effect> {
     let task_id = task.clone();
-    match state.tasks.get(task).filter(|task| task.kind == TaskKind::Command).map(|task| task.status) {
+    match state.planes.tasks.get(task).filter(|task| task.kind == TaskKind::Command).map(|task| task.status) {
         Some(TaskStatus::Cancelling) => vec![Effect::Command(CommandEffect::Await { task_id })],
         Some(TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Cancelled | TaskStatus::Interrupted) | None => {
             vec![Effect::Command(CommandEffect::Close { task_id })]
@@ -351,26 +353,29 @@ fn close_of(end: &TaskEnd, state: &AgentState) -> Vec<Effect> {
 }
 
 fn model_call(state: &AgentState) -> Option<ModelCall> {
-    let turn = state.turn.as_ref()?;
-    let about = state.queue.get(&turn.message_id)?;
-    let joined = state.queue.joined_to(&turn.message_id);
-    let joined: Vec<&Entry> = joined.iter().filter_map(|id| state.queue.get(id)).collect();
+    let turn = state.turns.current.as_ref()?;
+    let about = state.planes.queue.get(&turn.message_id)?;
+    let joined = state.planes.queue.joined_to(&turn.message_id);
+    let joined: Vec<&Entry> = joined.iter().filter_map(|id| state.planes.queue.get(id)).collect();
     let excerpts = std::iter::once(&about).chain(&joined).filter(|entry| entry.is_excerpt());
     Some(ModelCall {
         model: turn.model.clone(),
         message: about.message.clone(),
         excerpts: excerpts.map(|entry| entry.seq).collect(),
         interjections: joined.iter().map(|entry| entry.message.clone()).collect(),
-        carry: state.carry.clone(),
+        carry: state.models.carry.clone(),
         turn_seq: turn.seq,
         situation: (!turn.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
-        place: (turn.work_item_id.is_some() && state.workspaces.occupied().is_some())
+        place: (turn.work_item_id().is_some() && state.planes.workspaces.occupied().is_some())
             .then(|| Box::new(Place::of(state))),
         money_limited: state.is_money_limited(),
-        role: state.identity.role,
+        role: state.definition.identity.role,
         author: Box::new(Author {
             place: Place::of(state),
-            models: std::iter::once(&state.config.model).chain(&state.config.fallback).cloned().collect(),
+            models: std::iter::once(&state.definition.config.model)
+                .chain(&state.definition.config.fallback)
+                .cloned()
+                .collect(),
         }),
     })
 }

@@ -54,11 +54,11 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
 
 fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
     let mut on = Vec::new();
-    if let Some(turn) = &state.turn {
+    if let Some(turn) = &state.turns.current {
         let what = format!("the running turn {}", turn.exec_id);
         on.push(WaitingOn { what, since: Some(turn.started_at), seq: turn.seq });
     }
-    for wait in state.waits.open().values().take(NAMED) {
+    for wait in state.planes.waits.open().values().take(NAMED) {
         let holder = wait.work_item_id.as_ref().map_or_else(|| "the agent".to_owned(), ToString::to_string);
         let reason = if wait.reason.is_empty() { String::new() } else { format!(": {}", wait.reason) };
         let what = format!("{} for {holder}{reason}", awaited(wait.kind, wait.resource.as_ref()));
@@ -66,7 +66,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
     }
     on.extend(hands::tasks(state));
     on.extend(hands::checks(state));
-    for approval in state.approvals.pending().values().take(NAMED) {
+    for approval in state.planes.approvals.pending().values().take(NAMED) {
         let what = format!("the approval {}: {}{}", approval.approval_id, approval.summary, or_else(approval));
         on.push(WaitingOn { what, since: None, seq: approval.seq });
     }
@@ -76,7 +76,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
 
 /// Calls that it may make once, and has not made.
 fn granted(state: &AgentState) -> impl Iterator<Item = String> {
-    let open = state.approvals.grants().iter().filter(|grant| state.at < grant.until);
+    let open = state.planes.approvals.grants().iter().filter(|grant| state.at < grant.until);
     let said = open
         .take(NAMED)
         .map(|grant| format!("it may do this once, until {}: {} ({})", grant.until, grant.summary, grant.approval_id));
@@ -98,52 +98,55 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if state.status() == Status::Stopped {
         return vec!["a start".to_owned()];
     }
-    if state.shutdown {
+    if state.lifecycle.shutdown {
         return vec!["the daemon, when it is back".to_owned()];
     }
     if let Some(spent) = state.spent() {
         return budget::would_wake(state, &spent);
     }
-    if let Some(held) = &state.held {
+    if let Some(held) = &state.lifecycle.turns_held {
         return model::would_wake(held);
     }
-    if state.disk_short.is_some() {
+    if state.lifecycle.disk_short.is_some() {
         return vec!["room on the disk".to_owned()];
     }
     let mut wakes = Vec::new();
-    let kinds = |kind| state.waits.open().values().any(|wait| wait.kind == kind);
-    if state.queue.has_input(state.paced_until().is_some()) {
-        wakes.push(format!("{}, now", counted(state.queue.queued(), "queued message")));
+    let kinds = |kind| state.planes.waits.open().values().any(|wait| wait.kind == kind);
+    if state.planes.queue.has_input(state.paced_until().is_some()) {
+        wakes.push(format!("{}, now", counted(state.planes.queue.queued(), "queued message")));
     }
-    if state.hints.deliverable().is_some() {
+    if state.planes.hints.deliverable().is_some() {
         wakes.push("a pending wake hint, now".to_owned());
     }
-    if state.work.any_ready() && !state.work.is_spent() && state.waits.first(Scope::Agent, WaitKind::Sleep).is_none() {
+    if state.planes.work.any_ready()
+        && !state.planes.work.is_spent()
+        && state.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_none()
+    {
         wakes.push("runnable work, now".to_owned());
     }
     if let Some(due) = state.next_due() {
         wakes.push(format!("the clock, at {due}"));
     }
-    for task in state.tasks.open().values().take(NAMED) {
+    for task in state.planes.tasks.open().values().take(NAMED) {
         let summary = if task.summary.is_empty() { String::new() } else { format!(" ({})", task.summary) };
         wakes.push(format!("the end of the task {}{summary}", task.task_id));
     }
-    if let Some(timer) = state.timers.checking().first() {
+    if let Some(timer) = state.planes.timers.checking().first() {
         wakes.push(format!("the check of {timer}"));
     }
     if kinds(WaitKind::External) {
         wakes.push("the external event it waits for".to_owned());
     }
-    for trigger in state.triggers.values().take(NAMED) {
+    for trigger in state.planes.triggers.values().take(NAMED) {
         wakes.push(format!("a delivery to the URL of its trigger {} ({})", trigger.name, trigger.trigger_id));
     }
-    for approval in state.approvals.pending().keys().take(NAMED) {
+    for approval in state.planes.approvals.pending().keys().take(NAMED) {
         wakes.push(format!("an answer to the approval {approval}"));
     }
     // Nobody but its supervisor speaks to a child.
-    wakes.push(match &state.identity.supervisor {
+    wakes.push(match &state.definition.identity.supervisor {
         Some(supervisor) => format!("a message from {}", supervisor.agent_id),
-        None if state.turn.is_none() && state.queue.queued_delayed() > 0 => {
+        None if state.turns.current.is_none() && state.planes.queue.queued_delayed() > 0 => {
             "a message from the operator that is not put behind what waits (`abide send --priority next`)".to_owned()
         }
         None => "a message from the operator".to_owned(),
@@ -153,7 +156,7 @@ fn would_wake(state: &AgentState) -> Vec<String> {
 
 /// The sentence begins with what needs a person, whichever row of the table decided; then it says what the agent does.
 fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> String {
-    let parked = match state.queue.parked() {
+    let parked = match state.planes.queue.parked() {
         0 => String::new(),
         1 => " 1 message is parked behind what it waits for.".to_owned(),
         count => format!(" {count} messages are parked behind what it waits for."),
@@ -164,8 +167,9 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
     };
     let failed = failure_besides(state, decision).map(|failure| format!(" {failure}")).unwrap_or_default();
     let hopeless = if would_wake.is_empty() { " Nothing will wake it by itself." } else { "" };
-    let wrong = state.runtime_error.as_ref().map(|error| format!(" Not all went well: {error}.")).unwrap_or_default();
-    let ending = match (decision.kind == DecisionKind::Stop, state.tasks.open().len()) {
+    let wrong =
+        state.lifecycle.runtime_error.as_ref().map(|error| format!(" Not all went well: {error}.")).unwrap_or_default();
+    let ending = match (decision.kind == DecisionKind::Stop, state.planes.tasks.open().len()) {
         (true, 1) => " 1 task of it is still ending.".to_owned(),
         (true, open) if open > 1 => format!(" {open} tasks of it are still ending."),
         (_, _) => String::new(),
@@ -191,7 +195,7 @@ fn failure_besides(state: &AgentState, decision: &Decision) -> Option<String> {
             | Reason::ModelKey
             | Reason::DiskReserve
     );
-    let last = state.last_failure().filter(|_| waits && !is_about_it)?;
+    let last = state.turns.last_failure().filter(|_| waits && !is_about_it)?;
     Some(match (last.kind, last.error.as_deref()) {
         (TerminalKind::Aborted, _) => "Its last turn was aborted.".to_owned(),
         (kind, Some(error)) => format!("Its last turn failed ({kind}): {}.", gist(error)),
@@ -210,7 +214,7 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
         (DecisionKind::Stop, Reason::ShutdownRequested) => {
             format!("{id} is shutting down; it goes on when the daemon is back.")
         }
-        (DecisionKind::Stop, _) => match (state.queue.pending(), state.work.items().len()) {
+        (DecisionKind::Stop, _) => match (state.planes.queue.pending(), state.planes.work.items().len()) {
             (0, 0) => format!("{id} is stopped, and no message waits. Start it when there is something to do."),
             (0, open) => {
                 format!(
@@ -233,7 +237,7 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
         (DecisionKind::EmitSystemTick, _) => format!("{id} is about to work on{objective}."),
         (DecisionKind::WaitForOperator, _) => work::until_a_person_acts(state, decision, &objective),
         (DecisionKind::WaitForTask, _) => {
-            let known = decision.task_id.as_ref().and_then(|task| state.tasks.open().get(task));
+            let known = decision.task_id.as_ref().and_then(|task| state.planes.tasks.open().get(task));
             let task = match (known, &decision.task_id) {
                 (Some(task), _) => hands::named(task),
                 (None, Some(id)) => id.to_string(),
@@ -249,7 +253,7 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
             format!("{id} sleeps until something outside happens{}{what}.", for_item(&objective))
         }
         (DecisionKind::WaitForTimer, _) => work::until_a_time(state, decision, &objective),
-        (DecisionKind::Sleep | DecisionKind::StayIdle, _) => match state.last_failure().map(|last| last.kind) {
+        (DecisionKind::Sleep | DecisionKind::StayIdle, _) => match state.turns.last_failure().map(|last| last.kind) {
             None => match hands::until_it_ends(state) {
                 None => format!("{id} has nothing to do; a message will wake it."),
                 Some(end) => format!("{id} has nothing to do until {end}; a message will wake it too."),
@@ -258,7 +262,7 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
                 format!("{id} has nothing to do: its last turn was aborted; a message will wake it.")
             }
             Some(kind) => {
-                let error = state.last_failure().and_then(|last| last.error.as_deref());
+                let error = state.turns.last_failure().and_then(|last| last.error.as_deref());
                 let error = error.map_or_else(|| "; its briefs say why".to_owned(), |text| format!(": {}", gist(text)));
                 format!("{id} has nothing to do: its last turn failed ({kind}){error}. A message will wake it.")
             }

@@ -78,30 +78,31 @@ impl Fixture {
 /// The printed projection of a state.
 #[must_use]
 pub fn projection(state: &AgentState, decision: &Decision) -> Value {
-    let current = state.work.current();
-    let current_runs = current.is_some_and(|item| state.work.standing(&item.work_item_id) == Some(Standing::Runnable));
+    let current = state.planes.work.current();
+    let current_runs =
+        current.is_some_and(|item| state.planes.work.standing(&item.work_item_id) == Some(Standing::Runnable));
     let waits = |scope| -> usize {
         let counted = WaitKind::ALL.iter().filter(|kind| **kind != WaitKind::Sleep);
-        counted.map(|kind| state.waits.count(scope, *kind)).sum()
+        counted.map(|kind| state.planes.waits.count(scope, *kind)).sum()
     };
     json!({
         "current_work_item_id": current.map(|item| &item.work_item_id),
         "current_work_item_revision": current.map(|item| item.revision),
-        "queued_work_items": state.work.count(Standing::Runnable) - usize::from(current_runs),
-        "active_tasks": state.tasks.open().len(),
-        "has_blocking_active_tasks": state.tasks.blocking() > 0,
-        "pending_wake_hint": !state.hints.pending().is_empty(),
-        "pending_wake_hint_reasons": state.hints.pending().values().map(|hint| &hint.reason).collect::<Vec<_>>(),
-        "owed_results": state.tasks.owed().keys().collect::<Vec<_>>(),
-        "checkpoint_holds": state.turn.as_ref().filter(|turn| turn.checkpoint.is_some()).map(|turn| checkpoint_holds(state, turn)),
+        "queued_work_items": state.planes.work.count(Standing::Runnable) - usize::from(current_runs),
+        "active_tasks": state.planes.tasks.open().len(),
+        "has_blocking_active_tasks": state.planes.tasks.blocking() > 0,
+        "pending_wake_hint": !state.planes.hints.pending().is_empty(),
+        "pending_wake_hint_reasons": state.planes.hints.pending().values().map(|hint| &hint.reason).collect::<Vec<_>>(),
+        "owed_results": state.planes.tasks.owed().keys().collect::<Vec<_>>(),
+        "checkpoint_holds": state.turns.current.as_ref().filter(|turn| turn.checkpoint.is_some()).map(|turn| checkpoint_holds(state, turn)),
         "active_waiting_intents": waits(Scope::Agent) + waits(Scope::WorkItem),
         "active_work_item_waiting_intents": waits(Scope::WorkItem),
         "active_agent_waiting_intents": waits(Scope::Agent),
-        "active_timers": state.timers.active().len(),
-        "runtime_error": state.runtime_error.is_some(),
-        "turn_terminal_kind": state.last_terminal.as_ref().map(|last| last.kind),
-        "replay_message_ids": state.queue.replay_ids(),
-        "tool_executions": state.tool_executions,
+        "active_timers": state.planes.timers.active().len(),
+        "runtime_error": state.lifecycle.runtime_error.is_some(),
+        "turn_terminal_kind": state.turns.last_terminal.as_ref().map(|last| last.kind),
+        "replay_message_ids": state.planes.queue.replay_ids(),
+        "tool_executions": state.turns.tool_executions,
         "status": state.status(),
         "scheduling_posture": posture(state),
         "decision": decision.kind,

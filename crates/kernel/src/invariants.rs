@@ -79,13 +79,13 @@ fn ensure(holds: bool, detail: impl FnOnce() -> String) -> Result<(), String> {
 /// A message is settled once it has left the state. Only one that is in the queue has its answer put off.
 fn settled_messages_stay_settled(change: Change<'_>) -> Result<(), String> {
     let before = change.before;
-    let lived = |id: &MessageId| before.unanswered.contains(id) || before.queue.get(id).is_some();
-    let revived = change.after.unanswered.iter().find(|id| !lived(id));
+    let lived = |id: &MessageId| before.turns.unanswered.contains(id) || before.planes.queue.get(id).is_some();
+    let revived = change.after.turns.unanswered.iter().find(|id| !lived(id));
     ensure(revived.is_none(), || format!("{revived:?} was settled"))
 }
 
 fn put_off_answers_have_left_the_queue(change: Change<'_>) -> Result<(), String> {
-    let both = change.after.unanswered.iter().find(|id| change.after.queue.get(id).is_some());
+    let both = change.after.turns.unanswered.iter().find(|id| change.after.planes.queue.get(id).is_some());
     ensure(both.is_none(), || format!("{both:?} is in the queue, and its answer was put off"))
 }
 
@@ -99,22 +99,22 @@ fn stopped_runtime_processes_no_message(change: Change<'_>) -> Result<(), String
 fn paused_runtime_starts_no_turn(change: Change<'_>) -> Result<(), String> {
     let ticks = matches!(change.fact, Fact::MessageQueued(fact) if fact.message.tick().is_some());
     let acts = ticks || matches!(change.fact, Fact::TurnStarted(_) | Fact::RoundStarted(_));
-    ensure(!acts || change.before.is_runnable(), || format!("{} while not runnable", change.fact.kind()))
+    ensure(!acts || change.before.lifecycle.is_runnable(), || format!("{} while not runnable", change.fact.kind()))
 }
 
 fn run_id_only_while_a_run_is_active(change: Change<'_>) -> Result<(), String> {
     let state = change.after;
     let running = state.status() == Status::AwakeRunning;
-    ensure(running == (state.turn.is_some() && state.control == Control::Runnable), || {
-        format!("status {} but turn {:?}", state.status(), state.turn.as_ref().map(|turn| &turn.exec_id))
+    ensure(running == (state.turns.current.is_some() && state.lifecycle.control == Control::Runnable), || {
+        format!("status {} but turn {:?}", state.status(), state.turns.current.as_ref().map(|turn| &turn.exec_id))
     })?;
-    let Some(turn) = &state.turn else { return Ok(()) };
-    let taken = state.queue.get(&turn.message_id).map(|entry| entry.status);
+    let Some(turn) = &state.turns.current else { return Ok(()) };
+    let taken = state.planes.queue.get(&turn.message_id).map(|entry| entry.status);
     ensure(taken == Some(QueueStatus::Dequeued), || format!("the turn's message {} is {taken:?}", turn.message_id))
 }
 
 fn terminal_tasks_are_not_active(change: Change<'_>) -> Result<(), String> {
-    let tasks = &change.after.tasks;
+    let tasks = &change.after.planes.tasks;
     let active = tasks.open().values().find(|task| task.status.is_terminal());
     ensure(active.is_none(), || format!("{active:?} is active"))?;
     let owed = tasks.owed().values().find(|task| !task.status.is_terminal());
@@ -123,37 +123,39 @@ fn terminal_tasks_are_not_active(change: Change<'_>) -> Result<(), String> {
 
 /// Whether its result was read or not: what has ended stays so.
 fn stale_updates_reopen_no_task(change: Change<'_>) -> Result<(), String> {
-    let before = &change.before.tasks;
+    let before = &change.before.planes.tasks;
     let had_ended = |id: &TaskId| before.get(id).is_some_and(|task| task.status.is_terminal());
-    let reopened = change.after.tasks.open().keys().find(|id| had_ended(id));
+    let reopened = change.after.planes.tasks.open().keys().find(|id| had_ended(id));
     ensure(reopened.is_none(), || format!("{reopened:?} had ended and is open again"))?;
     // A report that comes late is ignored, with evidence.
     let Fact::TaskUpdateIgnored(fact) = change.fact else { return Ok(()) };
-    ensure(change.before.tasks == change.after.tasks, || format!("a late report changed {}", fact.task_id))?;
+    ensure(change.before.planes.tasks == change.after.planes.tasks, || {
+        format!("a late report changed {}", fact.task_id)
+    })?;
     ensure(!fact.evidence.is_empty(), || format!("a late report on {} was ignored without evidence", fact.task_id))
 }
 
 fn blocking_is_counted_from_open_tasks(change: Change<'_>) -> Result<(), String> {
-    let tasks = &change.after.tasks;
+    let tasks = &change.after.planes.tasks;
     let blocking = tasks.open().values().filter(|task| task.wait_policy == WaitPolicy::Blocking).count();
     ensure(blocking == tasks.blocking(), || format!("{blocking} block, {} are counted", tasks.blocking()))
 }
 
 fn completed_items_are_not_runnable(change: Change<'_>) -> Result<(), String> {
-    let work = &change.after.work;
+    let work = &change.after.planes.work;
     let open = work.items().values().find(|item| item.state == WorkItemState::Completed);
     ensure(open.is_none(), || format!("{open:?} is completed and among the open items"))?;
     let current = work.current_id().filter(|id| work.open(id).is_none());
     ensure(current.is_none(), || format!("{current:?} is in focus and not open"))?;
-    let wrong = work
-        .of_standing(Standing::Runnable)
-        .find(|item| item.blocked_by.is_some() || change.after.waits.of_item(&item.work_item_id).next().is_some());
+    let wrong = work.of_standing(Standing::Runnable).find(|item| {
+        item.blocked_by.is_some() || change.after.planes.waits.of_item(&item.work_item_id).next().is_some()
+    });
     ensure(wrong.is_none(), || format!("{wrong:?} is held and counted as runnable"))
 }
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "no other fact may move it")]
 fn focus_moves_only_by_pick(change: Change<'_>) -> Result<(), String> {
-    let (before, after) = (change.before.work.current_id(), change.after.work.current_id());
+    let (before, after) = (change.before.planes.work.current_id(), change.after.planes.work.current_id());
     let moved = before != after;
     let allowed = match change.fact {
         Fact::WorkItemPicked(fact) => after == Some(&fact.work_item_id),
@@ -165,8 +167,8 @@ fn focus_moves_only_by_pick(change: Change<'_>) -> Result<(), String> {
 
 fn needs_input_waits_for_the_operator(change: Change<'_>) -> Result<(), String> {
     let state = change.after;
-    let wrong = state.work.items().values().find(|item| {
-        let standing = state.work.standing(&item.work_item_id);
+    let wrong = state.planes.work.items().values().find(|item| {
+        let standing = state.planes.work.standing(&item.work_item_id);
         (item.plan_status == PlanStatus::NeedsInput) != (standing == Some(Standing::NeedsInput))
     });
     ensure(wrong.is_none(), || format!("{wrong:?} needs input and stands elsewhere, or the reverse"))
@@ -175,7 +177,7 @@ fn needs_input_waits_for_the_operator(change: Change<'_>) -> Result<(), String> 
 fn one_tick_under_way_per_item(change: Change<'_>) -> Result<(), String> {
     let mut keys: Vec<&str> = Vec::new();
     let mut items = Vec::new();
-    for entry in change.after.queue.entries() {
+    for entry in change.after.planes.queue.entries() {
         if let Some(key) = entry.message.idempotency_key().filter(|_| entry.message.tick().is_some()) {
             ensure(!keys.contains(&key), || format!("the key {key} is in the queue twice"))?;
             keys.push(key);
@@ -196,7 +198,7 @@ fn tick_has_evidence(change: Change<'_>) -> Result<(), String> {
     match change.fact {
         Fact::MessageQueued(queued) if queued.message.is_work_tick() => {
             let key = queued.message.idempotency_key().unwrap_or_default();
-            let named = change.before.decision.as_ref().is_some_and(|decision| {
+            let named = change.before.decision().is_some_and(|decision| {
                 decision.kind == DecisionKind::EmitSystemTick && decision.evidence.contains(&format!("key {key}"))
             });
             ensure(named, || format!("no decision names the tick {key}"))
@@ -204,12 +206,12 @@ fn tick_has_evidence(change: Change<'_>) -> Result<(), String> {
         // A decision about a message passes over no work.
         Fact::SchedulerDecided(fact) if fact.decision.boundary == Boundary::Idle => {
             let state = change.before;
-            let held = state.spent().is_some() || state.held.is_some() || state.disk_short.is_some();
-            if !state.is_runnable() || state.turn.is_some() || held {
+            let held = state.spent().is_some() || state.lifecycle.holds_turns();
+            if !state.lifecycle.is_runnable() || state.turns.current.is_some() || held {
                 return Ok(());
             }
-            let current = state.work.current().filter(|item| {
-                let runs = state.work.standing(&item.work_item_id) == Some(Standing::Runnable);
+            let current = state.planes.work.current().filter(|item| {
+                let runs = state.planes.work.standing(&item.work_item_id) == Some(Standing::Runnable);
                 runs && item.ticks.undelivered.is_some()
             });
             let Some(item) = current else { return Ok(()) };
@@ -222,7 +224,7 @@ fn tick_has_evidence(change: Change<'_>) -> Result<(), String> {
 
 fn wake_hints_are_liveness_signals(change: Change<'_>) -> Result<(), String> {
     let Fact::TurnStarted(turn) = change.fact else { return Ok(()) };
-    let Some(entry) = change.before.queue.get(&turn.message_id) else { return Ok(()) };
+    let Some(entry) = change.before.planes.queue.get(&turn.message_id) else { return Ok(()) };
     let blank_hint = entry.message.tick() == Some(TickKind::WakeHint) && !entry.message.is_contentful();
     let resumes = turn.continuation.class == ContinuationClass::ResumeExpectedWait;
     ensure(!blank_hint || resumes, || format!("a blank hint started {}", turn.exec_id))
@@ -230,8 +232,8 @@ fn wake_hints_are_liveness_signals(change: Change<'_>) -> Result<(), String> {
 
 fn mismatched_triggers_satisfy_nothing(change: Change<'_>) -> Result<(), String> {
     let Fact::WaitingIntentTriggered(fact) = change.fact else { return Ok(()) };
-    let Some(wait) = change.before.waits.get(&fact.waiting_intent_id) else { return Ok(()) };
-    let Some(entry) = fact.message_id.as_ref().and_then(|id| change.before.queue.get(id)) else { return Ok(()) };
+    let Some(wait) = change.before.planes.waits.get(&fact.waiting_intent_id) else { return Ok(()) };
+    let Some(entry) = fact.message_id.as_ref().and_then(|id| change.before.planes.queue.get(id)) else { return Ok(()) };
     ensure(could_satisfy(&entry.message, wait), || {
         format!("{} ({}) ended {wait:?}", entry.message.message_id, entry.message.kind())
     })
@@ -273,7 +275,7 @@ fn only_real_turn_ends_touch_work_items(change: Change<'_>) -> Result<(), String
         return Ok(());
     }
     let record = |state: &AgentState| -> Vec<(u64, Option<String>)> {
-        state.work.items().values().map(|item| (item.revision, item.blocked_by.clone())).collect()
+        state.planes.work.items().values().map(|item| (item.revision, item.blocked_by.clone())).collect()
     };
     ensure(record(change.before) == record(change.after), || format!("{} changed a work item", change.fact.kind()))
 }
@@ -283,12 +285,12 @@ fn compaction_rewrites_no_truth(change: Change<'_>) -> Result<(), String> {
         return Ok(());
     }
     let (before, after) = (change.before, change.after);
-    let same = before.waits == after.waits
-        && before.tasks == after.tasks
-        && before.work == after.work
-        && before.queue == after.queue
-        && before.timers == after.timers
-        && before.hints == after.hints
+    let same = before.planes.waits == after.planes.waits
+        && before.planes.tasks == after.planes.tasks
+        && before.planes.work == after.planes.work
+        && before.planes.queue == after.planes.queue
+        && before.planes.timers == after.planes.timers
+        && before.planes.hints == after.planes.hints
         && before.status() == after.status();
     ensure(same, || format!("{} changed what the scheduler reads", change.fact.kind()))
 }
@@ -300,28 +302,30 @@ fn records_explain_the_projection(change: Change<'_>) -> Result<(), String> {
 
 fn no_wait_outlives_what_could_end_it(change: Change<'_>) -> Result<(), String> {
     let state = change.after;
-    let hopeless = state.waits.open().values().find(|wait| match (&wait.resource, wait.kind) {
-        (Some(Resource::Task(id)), _) => !state.tasks.open().contains_key(id) && !state.tasks.owed().contains_key(id),
-        (Some(Resource::Timer(id)), _) => state.timers.get(id).is_none(),
-        (Some(Resource::Trigger(id)), _) => !state.triggers.contains_key(id),
+    let hopeless = state.planes.waits.open().values().find(|wait| match (&wait.resource, wait.kind) {
+        (Some(Resource::Task(id)), _) => {
+            !state.planes.tasks.open().contains_key(id) && !state.planes.tasks.owed().contains_key(id)
+        }
+        (Some(Resource::Timer(id)), _) => state.planes.timers.get(id).is_none(),
+        (Some(Resource::Trigger(id)), _) => !state.planes.triggers.contains_key(id),
         (Some(Resource::Approval(id)), _) => {
-            let answered = || state.queue.entries().any(|entry| entry.message.approval_id() == Some(id));
-            !state.approvals.pending().contains_key(id) && !answered()
+            let answered = || state.planes.queue.entries().any(|entry| entry.message.approval_id() == Some(id));
+            !state.planes.approvals.pending().contains_key(id) && !answered()
         }
         (Some(Resource::Correlation(_)), _) | (None, WaitKind::Operator | WaitKind::External | WaitKind::Sleep) => {
             false
         }
-        (None, WaitKind::Task) => state.tasks.open().is_empty() && state.tasks.owed().is_empty(),
-        (None, WaitKind::Timer) => state.timers.active().is_empty(),
+        (None, WaitKind::Task) => state.planes.tasks.open().is_empty() && state.planes.tasks.owed().is_empty(),
+        (None, WaitKind::Timer) => state.planes.timers.active().is_empty(),
     });
     ensure(hopeless.is_none(), || format!("nothing can end {hopeless:?}"))
 }
 
 fn every_owed_result_has_a_carrier(change: Change<'_>) -> Result<(), String> {
     let state = change.after;
-    let lost = state.tasks.owed().values().find(|task| {
-        let carried = task.result_message.as_ref().is_some_and(|id| state.queue.get(id).is_some());
-        let shown = state.turn.as_ref().is_some_and(|turn| turn.presents.contains(&task.task_id));
+    let lost = state.planes.tasks.owed().values().find(|task| {
+        let carried = task.result_message.as_ref().is_some_and(|id| state.planes.queue.get(id).is_some());
+        let shown = state.turns.current.as_ref().is_some_and(|turn| turn.presents.contains(&task.task_id));
         !carried && !shown && !task.held
     });
     ensure(lost.is_none(), || format!("nothing carries the result of {lost:?}"))
@@ -330,16 +334,16 @@ fn every_owed_result_has_a_carrier(change: Change<'_>) -> Result<(), String> {
 /// What counts as under way is really in the queue, and what is in the queue counts as under way.
 fn undelivered_ticks_are_in_the_queue(change: Change<'_>) -> Result<(), String> {
     let state = change.after;
-    let gone = |id: &crate::id::MessageId| state.queue.get(id).is_none();
-    let timer = state.timers.active().values().find(|timer| timer.undelivered.as_ref().is_some_and(gone));
+    let gone = |id: &crate::id::MessageId| state.planes.queue.get(id).is_none();
+    let timer = state.planes.timers.active().values().find(|timer| timer.undelivered.as_ref().is_some_and(gone));
     ensure(timer.is_none(), || format!("the tick of {timer:?} is gone"))?;
-    let item = state.work.items().values().find(|item| item.ticks.undelivered.as_ref().is_some_and(gone));
+    let item = state.planes.work.items().values().find(|item| item.ticks.undelivered.as_ref().is_some_and(gone));
     ensure(item.is_none(), || format!("the tick of {item:?} is gone"))?;
-    let hint = state.hints.undelivered().values().find(|id| gone(id));
+    let hint = state.planes.hints.undelivered().values().find(|id| gone(id));
     ensure(hint.is_none(), || format!("the wake tick {hint:?} is gone"))?;
-    let orphan = state.queue.entries().find(|entry| {
+    let orphan = state.planes.queue.entries().find(|entry| {
         let timer = entry.message.timer_id().filter(|_| entry.status == QueueStatus::Queued && entry.taken == 0);
-        timer.is_some_and(|id| state.timers.get(id).is_none())
+        timer.is_some_and(|id| state.planes.timers.get(id).is_none())
     });
     ensure(orphan.is_none(), || format!("{orphan:?} is the tick of a timer that is gone"))
 }

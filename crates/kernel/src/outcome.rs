@@ -29,11 +29,11 @@ const NOTHING_SAID: &str = "(It went on, and said nothing.)";
 /// The outcome of a message that lives in the state. None for one that has left it, or was never there.
 #[must_use]
 pub fn live(state: &AgentState, now: Time, id: &MessageId) -> Option<MessageOutcome> {
-    let entry = state.queue.get(id);
+    let entry = state.planes.queue.get(id);
     if let Some(joined) = entry.and_then(|entry| entry.joined.as_ref()) {
         return live(state, now, joined).map(|outcome| with_joined(outcome, joined));
     }
-    if entry.is_none() && !state.unanswered.contains(id) {
+    if entry.is_none() && !state.turns.unanswered.contains(id) {
         return None;
     }
     Some(LiveMessage { state, now, id, entry }.outcome())
@@ -67,7 +67,7 @@ impl LiveMessage<'_> {
     fn outcome(&self) -> MessageOutcome {
         let (state, id) = (self.state, self.id);
         let agent = state.id();
-        if state.archived {
+        if state.lifecycle.archived {
             return MessageOutcome::Stopped { sentence: format!("{agent} was deleted before it had answered {id}") };
         }
         if state.status() == Status::Stopped {
@@ -99,22 +99,21 @@ impl LiveMessage<'_> {
 
     /// Whether the running turn is about it, or owes it the answer.
     fn has_turn(&self) -> bool {
-        let is_its =
-            |turn: &crate::state::turn::Turn| turn.message_id == *self.id || turn.answers.as_ref() == Some(self.id);
-        self.state.turn.as_ref().is_some_and(is_its)
+        let is_its = |turn: &crate::state::turn::Turn| turn.message_id == *self.id || turn.answers() == Some(self.id);
+        self.state.turns.current.as_ref().is_some_and(is_its)
     }
 
     /// The waits that stand before its answer. One that is in the queue may have waits of an earlier try.
     fn waits(&self) -> impl Iterator<Item = &Wait> {
         let is_put_off = self.entry.is_none();
-        self.state.waits.open().values().filter(move |wait| is_put_off && wait.answers.as_ref() == Some(self.id))
+        self.state.planes.waits.open().values().filter(move |wait| is_put_off && wait.answers.as_ref() == Some(self.id))
     }
 
     /// A message that brings its answer.
     fn carrier(&self) -> Option<&Entry> {
         let brings =
             |entry: &&Entry| entry.answers.as_ref() == Some(self.id) || entry.message.answers() == Some(self.id);
-        self.entry.or_else(|| self.state.queue.entries().find(brings))
+        self.entry.or_else(|| self.state.planes.queue.entries().find(brings))
     }
 
     /// Whether its answer was put off, nothing brings it, and its agent waits for a person.

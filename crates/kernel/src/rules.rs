@@ -49,7 +49,7 @@ pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh)
     if state.seq == 0 && !matches!(input, Input::Create { .. } | Input::CreateChild(_)) {
         return Err(Refusal::new("no_agent", "this agent does not exist", "create it first"));
     }
-    if state.archived && !matches!(input, Input::Fork { .. }) {
+    if state.lifecycle.archived && !matches!(input, Input::Fork { .. }) {
         return Err(Refusal::new("archived", "this agent was deleted", "create one under another name"));
     }
     let before = state.status();
@@ -116,7 +116,7 @@ fn route(step: &mut Step<'_>, input: Input) -> Result<Answer, Refusal> {
             Ok(turn::checkpoint(step, &exec_id, recap, through_round))
         }
         Input::Compact { compacted_messages, summary, through, usage } => {
-            let epoch = step.state.compaction.as_ref().map_or(1, |last| last.epoch + 1);
+            let epoch = step.state.turns.compaction.as_ref().map_or(1, |last| last.epoch + 1);
             step.emit(ContextCompacted { compacted_messages, epoch, summary, through, usage });
             Ok(Answer::Done)
         }

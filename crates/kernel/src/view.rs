@@ -24,7 +24,7 @@ use crate::rule_folder::RuleFolder;
 use crate::state::AgentState;
 use crate::state::approval::Approval;
 use crate::state::hint::Trigger;
-use crate::state::model::{Rest, Trouble};
+use crate::state::model::{Backoff, ModelFailure};
 use crate::state::task::Task;
 use crate::state::timer::Timer;
 use crate::state::waiting::Wait;
@@ -150,15 +150,15 @@ impl From<&Origin> for OriginView {
     }
 }
 
-impl From<&Rest> for ModelRest {
-    fn from(rest: &Rest) -> ModelRest {
+impl From<&Backoff> for ModelRest {
+    fn from(rest: &Backoff) -> ModelRest {
         ModelRest { model: rest.model.clone(), error: rest.error, until: rest.until, failures: rest.failures }
     }
 }
 
-impl From<&Trouble> for TroubleView {
-    fn from(trouble: &Trouble) -> TroubleView {
-        let Trouble { model, error, message, at } = trouble.clone();
+impl From<&ModelFailure> for TroubleView {
+    fn from(trouble: &ModelFailure) -> TroubleView {
+        let ModelFailure { model, error, message, at } = trouble.clone();
         TroubleView { model, error, message, at }
     }
 }
@@ -320,8 +320,8 @@ impl AgentState {
             todo: item.todo.iter().map(TodoView::from).collect(),
             blocked_by: item.blocked_by.clone(),
             recheck_at: item.recheck_at,
-            readiness: self.work.readiness(&item.work_item_id).unwrap_or(Standing::Completed),
-            current: self.work.current_id() == Some(&item.work_item_id),
+            readiness: self.planes.work.readiness(&item.work_item_id).unwrap_or(Standing::Completed),
+            current: self.planes.work.current_id() == Some(&item.work_item_id),
             report: item.report.clone(),
             budget: item.budget.view(),
             used: Some((&item.used).into()),
@@ -339,8 +339,8 @@ impl AgentState {
             branch: worktree.map(|worktree| worktree.branch.clone()),
             base_commit: worktree.map(|worktree| worktree.base_commit.clone()),
             status: if workspace.removing { WorkspaceStatus::Removing } else { WorkspaceStatus::Attached },
-            active: self.workspaces.active().is_some_and(|active| active.root == workspace.root),
-            occupied: self.workspaces.occupied() == Some(workspace.root.as_str()),
+            active: self.planes.workspaces.active().is_some_and(|active| active.root == workspace.root),
+            occupied: self.planes.workspaces.occupied() == Some(workspace.root.as_str()),
             kept: workspace.kept.clone(),
             patch: None,
             attached_at: workspace.attached_at,

@@ -25,53 +25,53 @@ pub const CHILDREN_CHANGING: &str = "children_changing";
 #[must_use]
 pub fn wake(state: &AgentState) -> Wake {
     let cut = |why| Wake::AtOnce { why };
-    let children = state.tasks.children().any(|task| task.status != TaskStatus::Running);
+    let children = state.planes.tasks.children().any(|task| task.status != TaskStatus::Running);
     if children {
         return cut(CHILDREN_CHANGING);
     }
-    if state.turn.is_some() {
+    if state.turns.current.is_some() {
         return cut("turn_running");
     }
-    if state.tasks.open().values().any(|task| task.kind == TaskKind::Command) {
+    if state.planes.tasks.open().values().any(|task| task.kind == TaskKind::Command) {
         return cut("tasks_running");
     }
-    if state.leaving.is_some() && !state.archived {
+    if state.lifecycle.leaving.is_some() && !state.lifecycle.archived {
         return cut("leaving");
     }
-    if !state.timers.checking().is_empty() {
+    if !state.planes.timers.checking().is_empty() {
         return cut("check_running");
     }
-    if state.workspaces.attached().values().any(|workspace| workspace.removing) {
+    if state.planes.workspaces.attached().values().any(|workspace| workspace.removing) {
         return cut("worktree_removing");
     }
-    match state.control {
+    match state.lifecycle.control {
         Control::Stopped | Control::Quarantined { .. } => return Wake::Never,
         Control::Booting => return cut("booting"),
         Control::Runnable => {}
     }
-    if state.shutdown {
+    if state.lifecycle.shutdown {
         return cut("shutdown");
     }
-    if state.spent().is_none() && state.disk_short.is_none() && state.held.is_none() {
-        if state.queue.has_input(state.paced_until().is_some()) {
+    if state.spent().is_none() && !state.lifecycle.holds_turns() {
+        if state.planes.queue.has_input(state.paced_until().is_some()) {
             return cut("messages_queued");
         }
-        if state.hints.deliverable().is_some() {
+        if state.planes.hints.deliverable().is_some() {
             return cut("wake_hint");
         }
-        if state.work.any_ready()
-            && !state.work.is_spent()
-            && state.waits.first(Scope::Agent, WaitKind::Sleep).is_none()
+        if state.planes.work.any_ready()
+            && !state.planes.work.is_spent()
+            && state.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_none()
         {
             return cut("work_ready");
         }
     }
-    if !state.tasks.unsent().is_empty() {
+    if !state.planes.tasks.unsent().is_empty() {
         return cut("results_owed");
     }
     match state.next_due() {
         // A new process looks at these at once: what held them may be gone.
-        Some(due) if state.held.is_some() => Wake::At { due, why: HELD },
+        Some(due) if state.lifecycle.turns_held.is_some() => Wake::At { due, why: HELD },
         Some(due) => Wake::At { due, why: "due" },
         None => Wake::Never,
     }

@@ -132,8 +132,10 @@ fn one_process(
 
 /// A daemon removes worktrees without an agent when it starts: a crash cut them off while they were made.
 fn remove_unbound_worktrees(shared: &SharedEnvironment, ledger: &Ledger) -> Result<(), ProcessEnd> {
-    let bound: BTreeSet<String> =
-        fold_all_agents(ledger)?.values().flat_map(|state| state.workspaces.attached().keys().cloned()).collect();
+    let bound: BTreeSet<String> = fold_all_agents(ledger)?
+        .values()
+        .flat_map(|state| state.planes.workspaces.attached().keys().cloned())
+        .collect();
     shared.lock().worktrees.retain(|root| bound.contains(root));
     Ok(())
 }
@@ -144,7 +146,7 @@ fn fold_all_agents(ledger: &Ledger) -> Result<BTreeMap<AgentId, AgentState>, Pro
     // A name says whose child it is, and numbers are given in order.
     while let Some(id) = waiting.pop() {
         let Some(state) = fold::<AgentState>(ledger, &id)? else { continue };
-        for number in 1..=state.tasks.children_made() {
+        for number in 1..=state.planes.tasks.children_made() {
             waiting.push(AgentId::new(&format!("{id}.{number}"))?);
         }
         all.insert(id, state);
@@ -159,14 +161,19 @@ fn turns_of(all: &BTreeMap<AgentId, AgentState>) -> u64 {
 
 /// However many they are, and whatever each of them knows of the others: together they use no more than the top may.
 fn check_budget(all: &BTreeMap<AgentId, AgentState>) -> Result<(), ProcessEnd> {
-    let Some(max) = all.get(&top_agent_id()?).and_then(|state| state.config.budget.max_turns) else { return Ok(()) };
+    let Some(max) = all.get(&top_agent_id()?).and_then(|state| state.definition.config.budget.max_turns) else {
+        return Ok(());
+    };
     let turns = turns_of(all);
     if turns <= max { Ok(()) } else { Err(ProcessEnd::Failed(format!("{turns} turns were taken of {max}"))) }
 }
 
 /// However many of them make children at the same time.
 fn check_tree_size(all: &BTreeMap<AgentId, AgentState>, bound: u32) -> Result<(), ProcessEnd> {
-    let there = all.values().filter(|state| state.identity.supervisor.is_some() && !state.archived).count();
+    let there = all
+        .values()
+        .filter(|state| state.definition.identity.supervisor.is_some() && !state.lifecycle.archived)
+        .count();
     if there <= bound as usize {
         Ok(())
     } else {
@@ -392,8 +399,8 @@ impl Process {
         let ids: Vec<AgentId> = all.keys().cloned().collect();
         let chosen = rng.pick(&ids).cloned().unwrap_or(top_agent_id()?);
         let tasks: Vec<TaskId> =
-            all.get(&chosen).into_iter().flat_map(|state| state.tasks.open().keys().cloned()).collect();
-        let made = all.get(&top_agent_id()?).map_or(0, |state| state.tasks.children().count());
+            all.get(&chosen).into_iter().flat_map(|state| state.planes.tasks.open().keys().cloned()).collect();
+        let made = all.get(&top_agent_id()?).map_or(0, |state| state.planes.tasks.children().count());
         let (id, input) = match rng.weighted(&[8, 2, 3, 2, 1]) {
             0 if made < CHILDREN => {
                 (top_agent_id()?, Input::Queue(NewMessage { text: Some("go on".to_owned()), ..NewMessage::default() }))
@@ -448,23 +455,25 @@ impl Process {
             check_tree_size(&all, self.shared.lock().tree_agents)?;
             self.shared.lock().check_dismissals()?;
             // Agents that were held for a model key go on once it works again.
-            for (id, held) in all.iter().filter_map(|(id, state)| Some((id, state.held.as_ref()?))) {
+            for (id, held) in all.iter().filter_map(|(id, state)| Some((id, state.lifecycle.turns_held.as_ref()?))) {
                 self.ask(id, Input::ReleaseTurns { cause: held.cause, evidence: "mended".to_owned() });
             }
-            if state.control != Control::Runnable {
+            if state.lifecycle.control != Control::Runnable {
                 self.ask(&top_agent_id()?, Input::Start);
-            } else if !state.config.budget.is_none() {
+            } else if !state.definition.config.budget.is_none() {
                 let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
                 self.ask(&top_agent_id()?, Input::Configure { change: Box::new(change) });
-            } else if let Some(wait) = state.waits.open().values().find(|wait| wait.kind == WaitKind::Operator) {
+            } else if let Some(wait) = state.planes.waits.open().values().find(|wait| wait.kind == WaitKind::Operator) {
                 let act = RecordCall::CancelWait { waiting_intent_id: wait.waiting_intent_id.clone() };
                 self.ask(&top_agent_id()?, Input::Act { by: "somebody".to_owned(), act });
-            } else if state.tasks.owed().values().any(|task| task.held) {
+            } else if state.planes.tasks.owed().values().any(|task| task.held) {
                 self.ask(
                     &top_agent_id()?,
                     Input::Queue(NewMessage { text: Some("and?".into()), ..NewMessage::default() }),
                 );
-            } else if self.host.awake() == 0 && all.values().all(|state| state.archived || state.next_due().is_none()) {
+            } else if self.host.awake() == 0
+                && all.values().all(|state| state.lifecycle.archived || state.next_due().is_none())
+            {
                 return self.check_no_child_left(&all);
             }
         }
@@ -473,7 +482,7 @@ impl Process {
 
     fn check_no_child_left(&self, all: &BTreeMap<AgentId, AgentState>) -> Result<(), ProcessEnd> {
         let mut environment = self.shared.lock();
-        environment.tally.turns += all.values().map(|state| state.turn_index).sum::<u64>();
+        environment.tally.turns += all.values().map(|state| state.turns.last_index).sum::<u64>();
         environment.tally.facts += all.values().map(|state| state.seq).sum::<u64>();
         let fail = |what: String| Err(ProcessEnd::Failed(what));
         let turns = turns_of(all);
@@ -483,16 +492,18 @@ impl Process {
             return fail(format!("{turns} turns were taken, {:?} are accounted for", state.used_with_children()));
         }
         for (id, state) in all {
-            if let Some(supervisor) = state.identity.supervisor.as_ref().filter(|_| !state.archived) {
+            if let Some(supervisor) =
+                state.definition.identity.supervisor.as_ref().filter(|_| !state.lifecycle.archived)
+            {
                 return fail(format!("{id} is still there, of {} in {}", supervisor.task_id, supervisor.agent_id));
             }
-            if let Some(task) = state.tasks.open().values().next() {
+            if let Some(task) = state.planes.tasks.open().values().next() {
                 let child = task.child_agent_id.as_deref().and_then(|child| all.get(&AgentId::new(child).ok()?));
-                let child = child.map(|state| (state.status(), &state.decision, &state.leaving));
+                let child = child.map(|state| (state.status(), state.decision(), &state.lifecycle.leaving));
                 return fail(format!("{id} waits for {} ({}), which is {child:?}", task.task_id, task.status));
             }
-            if state.identity.supervisor.is_none() && !state.tasks.owed().is_empty() {
-                return fail(format!("{id} has {} results that no turn read", state.tasks.owed().len()));
+            if state.definition.identity.supervisor.is_none() && !state.planes.tasks.owed().is_empty() {
+                return fail(format!("{id} has {} results that no turn read", state.planes.tasks.owed().len()));
             }
         }
         match environment.worktrees.first() {

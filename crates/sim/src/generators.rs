@@ -28,7 +28,7 @@ fn some_id<K: Clone>(rng: &mut Rng, ids: impl Iterator<Item = K>, none: K) -> K 
 }
 
 fn item(rng: &mut Rng, state: &AgentState) -> WorkItemId {
-    some_id(rng, state.work.items().keys().cloned(), WorkItemId::new("work_none"))
+    some_id(rng, state.planes.work.items().keys().cloned(), WorkItemId::new("work_none"))
 }
 
 fn maybe_item(rng: &mut Rng, state: &AgentState) -> Option<WorkItemId> {
@@ -36,16 +36,17 @@ fn maybe_item(rng: &mut Rng, state: &AgentState) -> Option<WorkItemId> {
 }
 
 fn task(rng: &mut Rng, state: &AgentState) -> TaskId {
-    let ids = state.tasks.open().keys().chain(state.tasks.owed().keys()).cloned();
+    let ids = state.planes.tasks.open().keys().chain(state.planes.tasks.owed().keys()).cloned();
     some_id(rng, ids, TaskId::new("task_none"))
 }
 
 pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
     // Now and then one that looks at the same thing over and over.
     let looked = state
-        .turn
+        .turns
+        .current
         .as_ref()
-        .and_then(|turn| state.queue.get(&turn.message_id))
+        .and_then(|turn| state.planes.queue.get(&turn.message_id))
         .is_some_and(|entry| entry.guard.times(call_hash("ExecCommand", &json!({ "cmd": "look" }))) > 0);
     let stubborn = if looked { rng.chance(97) } else { rng.chance(2) };
     let count = if !stubborn && rng.chance(45) { 0 } else { 1 + rng.below(3) };
@@ -90,7 +91,7 @@ pub fn spent(jitter: u16) -> Option<Spent> {
 
 /// A call may return the end of a task's output, also while another one waits for it.
 pub fn reads(rng: &mut Rng, state: &AgentState) -> Option<Reads> {
-    let owed = state.tasks.owed();
+    let owed = state.planes.tasks.owed();
     (!owed.is_empty() && rng.chance(60)).then(|| {
         let task_id = some_id(rng, owed.keys().cloned(), TaskId::new("task_none"));
         Reads { task_id, end: rng.chance(90) }
@@ -136,8 +137,8 @@ pub fn hinted_resource(rng: &mut Rng, state: &AgentState) -> String {
 
 fn model_act(rng: &mut Rng, state: &AgentState) -> RecordCall {
     // A model that has started something usually waits for it.
-    if !state.tasks.open().is_empty() && rng.chance(30) {
-        let task = some_id(rng, state.tasks.open().keys().cloned(), TaskId::new("task_none"));
+    if !state.planes.tasks.open().is_empty() && rng.chance(30) {
+        let task = some_id(rng, state.planes.tasks.open().keys().cloned(), TaskId::new("task_none"));
         return RecordCall::WaitFor {
             wake: WaitKind::Task,
             resource: Some(task.to_string()),
@@ -177,15 +178,15 @@ fn model_act(rng: &mut Rng, state: &AgentState) -> RecordCall {
 }
 
 fn open_wait(rng: &mut Rng, state: &AgentState) -> WaitId {
-    some_id(rng, state.waits.open().keys().cloned(), WaitId::new("wait_none"))
+    some_id(rng, state.planes.waits.open().keys().cloned(), WaitId::new("wait_none"))
 }
 
 fn active_timer(rng: &mut Rng, state: &AgentState) -> TimerId {
-    some_id(rng, state.timers.active().keys().cloned(), TimerId::new("timer_none"))
+    some_id(rng, state.planes.timers.active().keys().cloned(), TimerId::new("timer_none"))
 }
 
 fn trigger(rng: &mut Rng, state: &AgentState) -> TriggerId {
-    some_id(rng, state.triggers.keys().cloned(), TriggerId::new("trig_none"))
+    some_id(rng, state.planes.triggers.keys().cloned(), TriggerId::new("trig_none"))
 }
 
 fn wait_for(rng: &mut Rng, state: &AgentState) -> RecordCall {
@@ -290,7 +291,7 @@ pub fn limits(rng: &mut Rng) -> AgentLimits {
 
 /// The reply of a model that makes itself work without end: in every turn one more item, and nothing else.
 pub fn endless_reply(state: &AgentState, calls_made: &mut u64) -> Reply {
-    let first = state.turn.as_ref().is_some_and(|turn| turn.round == 1);
+    let first = state.turns.current.as_ref().is_some_and(|turn| turn.round == 1);
     let calls = first.then(|| {
         *calls_made += 1;
         let act = RecordCall::CreateWorkItem {
@@ -366,7 +367,7 @@ pub fn operator_act(rng: &mut Rng, state: &AgentState) -> RecordCall {
         6 => RecordCall::StopTask { task_id: task(rng, state) },
         7 => RecordCall::RevokeTrigger { trigger_id: trigger(rng, state) },
         _ => {
-            let pending = state.approvals.pending().keys().cloned();
+            let pending = state.planes.approvals.pending().keys().cloned();
             let approval_id = some_id(rng, pending, ApprovalId::new("appr_none"));
             RecordCall::DecideApproval { approval_id, grant: rng.chance(50) }
         }
@@ -376,7 +377,7 @@ pub fn operator_act(rng: &mut Rng, state: &AgentState) -> RecordCall {
 /// A message from outside, by a trigger where it names one.
 pub fn incoming_input(rng: &mut Rng, state: &AgentState) -> Input {
     let message = message(rng, state);
-    let Some(trigger) = message.trigger_id.as_ref().and_then(|id| state.triggers.get(id)) else {
+    let Some(trigger) = message.trigger_id.as_ref().and_then(|id| state.planes.triggers.get(id)) else {
         return Input::Queue(message);
     };
     Input::Deliver {
@@ -404,7 +405,7 @@ fn message(rng: &mut Rng, state: &AgentState) -> NewMessage {
         None
     };
     let external = kind != MessageKind::OperatorPrompt;
-    let existing = external && rng.chance(30) && !state.triggers.is_empty();
+    let existing = external && rng.chance(30) && !state.planes.triggers.is_empty();
     let from_agent = kind == MessageKind::ChannelEvent && rng.chance(50);
     NewMessage {
         kind: Some(kind),

@@ -329,7 +329,7 @@ impl Process {
         let left = self.ledger.waits_recorded_after(now).map_err(|error| error.to_string())?;
         let environment = self.shared.lock();
         // A stopped agent hears of it when it is started.
-        for simulated in environment.agents.values().filter(|simulated| simulated.shadow.is_runnable()) {
+        for simulated in environment.agents.values().filter(|simulated| simulated.shadow.lifecycle.is_runnable()) {
             check_time_bounds(&simulated.shadow, self.host.clock().now())?;
         }
         if left.is_empty() {
@@ -380,7 +380,7 @@ impl Process {
                 let body = rng.chance(30).then(|| "news".to_owned());
                 Input::Wake { reason: "look".to_owned(), source, resource: None, body }
             }
-            3 if shadow.control == Control::Runnable && rng.chance(50) => Input::Stop,
+            3 if shadow.lifecycle.control == Control::Runnable && rng.chance(50) => Input::Stop,
             3 => Input::Start,
             4 => {
                 let processes: Vec<TaskId> = environment.agents[&id].processes.iter().cloned().collect();
@@ -489,7 +489,7 @@ impl Process {
             for id in &ids {
                 let paced = self.shared.lock().agents[id].shadow.pace_ends().is_some();
                 // Messages that a provider or the agent's pace holds back come at their time.
-                quiet &= self.shared.lock().agents[id].shadow.queue.next_not_before().is_none() && !paced;
+                quiet &= self.shared.lock().agents[id].shadow.planes.queue.next_not_before().is_none() && !paced;
                 if paced {
                     span = 600_000;
                 }
@@ -510,26 +510,26 @@ impl Process {
         let environment = self.shared.lock();
         let state = &environment.agents[id].shadow;
         let act = |act| Some(Input::Act { by: "operator".to_owned(), act });
-        if state.control != Control::Runnable {
+        if state.lifecycle.control != Control::Runnable {
             return Some(Input::Start);
         }
-        if let Some(held) = &state.held {
+        if let Some(held) = &state.lifecycle.turns_held {
             return Some(Input::ReleaseTurns { cause: held.cause, evidence: "mended".to_owned() });
         }
-        if let Some(timer_id) = state.timers.active().keys().next().cloned() {
+        if let Some(timer_id) = state.planes.timers.active().keys().next().cloned() {
             return act(RecordCall::CancelTimer { timer_id });
         }
-        if let Some(task_id) = state.tasks.open().keys().next().cloned() {
+        if let Some(task_id) = state.planes.tasks.open().keys().next().cloned() {
             let end = TaskEnd { task_id, ..TaskEnd::default() };
             return Some(Input::EndTask { status: TaskStatus::Completed, end });
         }
-        if let Some(waiting_intent_id) = state.waits.open().keys().next().cloned() {
+        if let Some(waiting_intent_id) = state.planes.waits.open().keys().next().cloned() {
             return act(RecordCall::CancelWait { waiting_intent_id });
         }
-        if let Some(work_item_id) = state.work.items().keys().next().cloned() {
+        if let Some(work_item_id) = state.planes.work.items().keys().next().cloned() {
             return act(RecordCall::CompleteWorkItem { work_item_id, report: "closed".to_owned() });
         }
-        if state.tasks.owed().values().any(|task| task.held) {
+        if state.planes.tasks.owed().values().any(|task| task.held) {
             return Some(Input::Queue(NewMessage { text: Some("and?".to_owned()), ..NewMessage::default() }));
         }
         None

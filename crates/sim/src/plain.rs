@@ -196,7 +196,7 @@ impl Simulation {
     }
 
     fn control(&mut self, id: &AgentId) -> Result<(), String> {
-        let stopped = self.agents[id].shadow.control != Control::Runnable;
+        let stopped = self.agents[id].shadow.lifecycle.control != Control::Runnable;
         let input = match self.rng.below(8) {
             0..=3 if stopped => Input::Start,
             0..=3 => Input::Stop,
@@ -205,7 +205,7 @@ impl Simulation {
             6 if self.rng.chance(30) => return self.shut_down_and_restart(),
             _ => {
                 // Somebody aborts, believing that an execution of the past still runs.
-                let exec_id = self.agents[id].shadow.turn.as_ref().map(|turn| turn.exec_id.clone());
+                let exec_id = self.agents[id].shadow.turns.current.as_ref().map(|turn| turn.exec_id.clone());
                 Input::Abort { exec_id }
             }
         };
@@ -231,7 +231,7 @@ impl Simulation {
     fn ask_rare(&mut self, id: &AgentId) -> Result<(), String> {
         let input = match self.rng.below(7) {
             0 => Input::Compact { compacted_messages: 3, summary: None, through: None, usage: None },
-            1 => match &self.agents[id].shadow.turn {
+            1 => match &self.agents[id].shadow.turns.current {
                 Some(turn) => {
                     Input::Checkpoint { exec_id: turn.exec_id.clone(), recap: "so far".to_owned(), through_round: None }
                 }
@@ -381,7 +381,8 @@ impl Simulation {
 
     fn hibernate(&mut self, id: &AgentId) -> Result<(), String> {
         let Some(simulated) = self.agents.get_mut(id) else { return Ok(()) };
-        let quiet = simulated.effects.is_empty() && simulated.processes.is_empty() && simulated.shadow.turn.is_none();
+        let quiet =
+            simulated.effects.is_empty() && simulated.processes.is_empty() && simulated.shadow.turns.current.is_none();
         if quiet && simulated.shadow.seq > 0 {
             simulated.core = None;
         }

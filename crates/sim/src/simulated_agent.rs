@@ -109,13 +109,13 @@ impl SimulatedAgent {
             self.own_turns.iter_mut().for_each(|earlier| *earlier = (*earlier).min(set.to));
         }
         let Fact::TurnStarted(turn) = fact else { return Ok(()) };
-        let entry = before.queue.get(&turn.message_id);
+        let entry = before.planes.queue.get(&turn.message_id);
         if !entry.is_some_and(|entry| entry.message.self_caused && entry.taken == 1) {
             return Ok(());
         }
         self.own_turns.retain(|earlier| at.since_ms(*earlier) < 3_600_000);
         self.own_turns.push(at);
-        let allowed = before.limits.self_turns_per_hour;
+        let allowed = before.definition.limits.self_turns_per_hour;
         if allowed > 0 && self.own_turns.len() > allowed as usize {
             return Err(format!("{} turns that it caused itself within an hour", self.own_turns.len()));
         }
@@ -148,7 +148,7 @@ impl SimulatedAgent {
                 }
             }
             Fact::TurnAborted(aborted) if aborted.reason != AbortReason::Abort => {
-                if aborted.reason == AbortReason::Cut && self.shadow.shutdown {
+                if aborted.reason == AbortReason::Cut && self.shadow.lifecycle.shutdown {
                     return Err(format!("{} counts as crashed, and a shutdown cut it", aborted.exec_id));
                 }
                 self.cut_short = Some(aborted.message_id.clone());

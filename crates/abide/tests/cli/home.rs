@@ -186,7 +186,7 @@ impl World {
                 RecordCall::CreateWorkItem { objective: objective.to_owned(), plan, plan_status, todo, budget: None },
             );
         }
-        let items = self.core("planner").state().work.items().values();
+        let items = self.core("planner").state().planes.work.items().values();
         let ids: BTreeMap<String, _> = items.map(|item| (item.objective.clone(), item.work_item_id.clone())).collect();
         let report = ids["write the report"].clone();
         let change = WorkItemChange {
@@ -200,7 +200,7 @@ impl World {
             "planner",
             RecordCall::CreateWorkItem { objective: "tidy up".to_owned(), plan, plan_status, todo, budget: None },
         );
-        let tidy = self.core("planner").state().work.items().values().find(|item| item.objective == "tidy up");
+        let tidy = self.core("planner").state().planes.work.items().values().find(|item| item.objective == "tidy up");
         let tidy = tidy.expect("it was created").work_item_id.clone();
         self.act("planner", RecordCall::CompleteWorkItem { work_item_id: tidy, report: "It is tidy.".to_owned() });
         let delivery_mode = DeliveryMode::EnqueueMessage;

@@ -34,7 +34,7 @@ pub enum Reconciled {
 /// The folders that an agent's records name, each with whether it is being removed.
 #[must_use]
 pub fn recorded(state: &AgentState) -> BTreeMap<PathBuf, bool> {
-    state.workspaces.attached().iter().map(|(root, bound)| (PathBuf::from(root), bound.removing)).collect()
+    state.planes.workspaces.attached().iter().map(|(root, bound)| (PathBuf::from(root), bound.removing)).collect()
 }
 
 impl Hands {

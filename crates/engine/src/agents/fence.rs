@@ -128,6 +128,6 @@ impl Drop for PendingStop {
 
 /// The children that an agent has dismissed, and that have not reported yet.
 fn dismissed_by(state: &AgentState) -> impl Iterator<Item = AgentId> {
-    let cancelling = state.tasks.children().filter(|task| task.status == TaskStatus::Cancelling);
+    let cancelling = state.planes.tasks.children().filter(|task| task.status == TaskStatus::Cancelling);
     cancelling.filter_map(|task| AgentId::new(task.child_agent_id.as_deref()?).ok())
 }

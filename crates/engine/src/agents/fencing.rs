@@ -71,14 +71,14 @@ impl Actor<Agents> {
 
     fn fence_state(&mut self) -> FenceState {
         if self.local.supervisors.is_none() && self.core.exists() {
-            self.local.supervisors = Some(self.core.state().identity.supervisors());
+            self.local.supervisors = Some(self.core.state().definition.identity.supervisors());
         }
         self.streams.kind.fence.check(&self.id, self.local.supervisors.as_deref().unwrap_or_default())
     }
 
     /// Whether something that waits may dismiss children of the agent.
     fn may_dismiss_children(&self) -> bool {
-        self.core.state().tasks.children().next().is_some() && self.core.inbox().any(may_dismiss)
+        self.core.state().planes.tasks.children().next().is_some() && self.core.inbox().any(may_dismiss)
     }
 
     /// Keeps the fence, the roster and the trees in step with what is durable, before anybody is answered.
@@ -109,7 +109,7 @@ impl Actor<Agents> {
             Fact::TaskCancelled(fact) => &fact.end,
             _ => return,
         };
-        let task = self.core.state().tasks.get(&end.task_id);
+        let task = self.core.state().planes.tasks.get(&end.task_id);
         if let Some(Ok(child)) = task.and_then(|task| task.child_agent_id.as_deref()).map(AgentId::new) {
             self.streams.kind.fence.forget(&child);
         }

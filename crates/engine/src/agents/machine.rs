@@ -79,7 +79,7 @@ impl Machine for AgentState {
     }
 
     fn records(&self) -> u64 {
-        (self.queue.len() + self.waits.open().len() + self.work.items().len()) as u64
+        (self.planes.queue.len() + self.planes.waits.open().len() + self.planes.work.items().len()) as u64
     }
 
     fn kind(fact: &Fact) -> &'static str {
@@ -135,7 +135,7 @@ impl Machine for AgentState {
     }
 
     fn next_due(&self) -> Option<Time> {
-        if self.is_runnable() { self.next_due() } else { None }
+        if self.lifecycle.is_runnable() { self.next_due() } else { None }
     }
 
     fn clock_was_set_back(&self, now: Time) -> bool {
@@ -143,8 +143,8 @@ impl Machine for AgentState {
     }
 
     fn is_busy(&self) -> bool {
-        let commands = self.tasks.open().values().any(|task| task.kind == TaskKind::Command);
-        let children = self.tasks.children().any(|task| task.status != TaskStatus::Running);
-        self.turn.is_some() || commands || children
+        let commands = self.planes.tasks.open().values().any(|task| task.kind == TaskKind::Command);
+        let children = self.planes.tasks.children().any(|task| task.status != TaskStatus::Running);
+        self.turns.current.is_some() || commands || children
     }
 }

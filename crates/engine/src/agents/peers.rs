@@ -34,9 +34,9 @@ pub(super) struct Caller {
 
 impl Caller {
     pub(super) fn of(state: &AgentState) -> Caller {
-        let message = state.turn.as_ref().and_then(|turn| state.queue.get(&turn.message_id));
+        let message = state.turns.current.as_ref().and_then(|turn| state.planes.queue.get(&turn.message_id));
         let from_outside = message.is_some_and(|entry| entry.message.is_from_outside());
-        Caller { identity: state.identity.clone(), config: state.config.clone(), from_outside }
+        Caller { identity: state.definition.identity.clone(), config: state.definition.config.clone(), from_outside }
     }
 }
 
@@ -80,7 +80,8 @@ async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, call: SendMessage)
     if to == caller.identity.id {
         return Err(Refusal::new("that_is_you", "a message to yourself would only wake you", "use CreateTimer"));
     }
-    let receiver = agents.look(&to, |state, _| (!state.archived).then(|| state.identity.clone())).await;
+    let receiver =
+        agents.look(&to, |state, _| (!state.lifecycle.archived).then(|| state.definition.identity.clone())).await;
     let Some(receiver) = receiver.map_err(|error| unreached(&to, error))?.flatten() else {
         return Err(Refusal::new("not_found", format!("there is no agent called {to}"), "AgentGet shows your own"));
     };
@@ -113,7 +114,7 @@ async fn tell(
 /// The summary of an agent, as the operator sees it; the caller's own where none is named. Reading wakes nobody.
 async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, call: AgentGet) -> Result<Value, Refusal> {
     let id = call.agent_id.unwrap_or_else(|| caller.identity.id.clone());
-    let seen = agents.look(&id, |state, now| (!state.archived).then(|| agent_summary(state, now))).await;
+    let seen = agents.look(&id, |state, now| (!state.lifecycle.archived).then(|| agent_summary(state, now))).await;
     let missing =
         || Refusal::new("not_found", format!("no agent is called {id}"), "go on without it, or ask the operator");
     let summary = seen.map_err(|error| unreached(&id, error))?.flatten().ok_or_else(missing)?;

@@ -70,7 +70,7 @@ impl Actor<Agents> {
         match self.streams.kind.perform.perform(&self.id, effect) {
             Some(work) if matches!(job, Job::Round { .. }) => {
                 let (agents, state) = (Arc::clone(&self.streams), self.core.state());
-                let founder = state.identity.founder();
+                let founder = state.definition.identity.founder();
                 let maker = Maker { id: self.id.clone(), founder, room: state.room_for_children() };
                 let answered = async move {
                     let mut inputs = work.await;

@@ -143,7 +143,7 @@ fn is_ours(identity: &Identity, task: &TaskId) -> bool {
 
 /// Who an agent is, if there is one.
 async fn identity_of(agents: &Arc<Streams<Agents>>, id: &AgentId) -> Result<Option<Identity>, AskError> {
-    agents.look(id, |state, _| state.identity.clone()).await
+    agents.look(id, |state, _| state.definition.identity.clone()).await
 }
 
 async fn dismiss_child(

@@ -539,7 +539,7 @@ fn agents_and_counters_live_in_one_home() {
         let (agents, process) = both(Counters::default());
         process.until("a", |facts| facts.contains(&Fact::Announced { number: 2 })).await;
         let agent = agent_id("a");
-        let turns = agents.look(&agent, |state: &AgentState, _| state.turn.is_some());
+        let turns = agents.look(&agent, |state: &AgentState, _| state.turns.current.is_some());
         assert_eq!(turns.await.unwrap(), Some(true), "both were woken: its message replays");
         let index: Vec<String> = process.ledger.wakes(None, 10).unwrap().iter().map(|(s, _)| s.to_string()).collect();
         assert_eq!(index, ["agent/a"]);

@@ -49,7 +49,7 @@ pub fn measure(size: usize) -> u64 {
         } else {
             prompt(&mut world, true);
         }
-        let turn = world.state.turn.clone().unwrap();
+        let turn = world.state.turns.current.clone().unwrap();
         let reply = Reply { text: format!("answer {n}"), ..Reply::default() };
         world.ask(Input::FinishRound { exec_id: turn.exec_id, round: turn.round, reply });
     }
@@ -58,7 +58,7 @@ pub fn measure(size: usize) -> u64 {
 
 fn prompt(world: &mut World<'_>, counts: bool) {
     loop {
-        let after = world.state.compaction.as_ref().and_then(|made| made.through).unwrap_or(0);
+        let after = world.state.turns.compaction.as_ref().and_then(|made| made.through).unwrap_or(0);
         // What a reader of the ledger hands over.
         let recent = world.facts.iter().enumerate().skip(usize::try_from(after).unwrap());
         let told: Vec<Told> =

@@ -52,7 +52,7 @@ fn flag(measure: Measure) -> &'static str {
 pub(super) fn would_wake(state: &AgentState, spent: &Spent) -> Vec<String> {
     let mut wakes: Vec<String> = spent.until.map(|until| format!("the next day, at {until}")).into_iter().collect();
     let holds = |grant: &Limits| grant.of(spent.reached.measure).is_some_and(|granted| granted > 0);
-    let children = state.tasks.children().filter(|task| holds(&task.granted));
+    let children = state.planes.tasks.children().filter(|task| holds(&task.granted));
     wakes.extend(
         children
             .take(NAMED)
@@ -64,7 +64,7 @@ pub(super) fn would_wake(state: &AgentState, spent: &Spent) -> Vec<String> {
 
 /// What was used of every limit there is, and what is granted.
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
-    let budget = &state.config.budget;
+    let budget = &state.definition.config.budget;
     let line = |whose: &str, limits: Limits, used: Used, granted: Limits| {
         let of = Measure::ALL.iter().filter_map(|&measure| {
             let (max, used) = (limits.of(measure)?, used.of(measure));
@@ -78,7 +78,7 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
     };
     let granted = state.granted();
     let in_all = line("used of its budget", budget.in_all(), state.used_with_children(), granted);
-    let day = format!("used of its budget of the day that ends at {}", state.spending.day_ends());
-    let today = line(&day, budget.daily, state.spending.today, granted);
+    let day = format!("used of its budget of the day that ends at {}", state.accounts.spending.day_ends());
+    let today = line(&day, budget.daily, state.accounts.spending.today, granted);
     in_all.into_iter().chain(today).collect()
 }

@@ -14,16 +14,16 @@ const WHAT_BYTES: usize = 80;
 
 /// What runs, and what it came to where no turn has read that.
 pub(super) fn tasks(state: &AgentState) -> Vec<WaitingOn> {
-    let open = state.tasks.open().values().take(NAMED).map(|task| {
+    let open = state.planes.tasks.open().values().take(NAMED).map(|task| {
         let what = format!("{}, {}: {}", named(task), task.status, then(state, task));
         WaitingOn { what, since: Some(task.created_at), seq: task.seq }
     });
-    let owed = state.tasks.owed().values().take(NAMED).map(|task| {
+    let owed = state.planes.tasks.owed().values().take(NAMED).map(|task| {
         let how = if task.held {
             "it is held until you send a message"
-        } else if !state.is_runnable() {
+        } else if !state.lifecycle.is_runnable() {
             "it is kept until the agent starts"
-        } else if state.turn.as_ref().is_some_and(|turn| turn.presents.contains(&task.task_id)) {
+        } else if state.turns.current.as_ref().is_some_and(|turn| turn.presents.contains(&task.task_id)) {
             "the running turn shows it"
         } else {
             "it comes with the next turn"
@@ -36,7 +36,7 @@ pub(super) fn tasks(state: &AgentState) -> Vec<WaitingOn> {
 
 /// Checks that run: whether their timers' occurrences are worth a turn is not known yet.
 pub(super) fn checks(state: &AgentState) -> Vec<WaitingOn> {
-    let checking = state.timers.checking().iter().take(NAMED).filter_map(|id| state.timers.get(id));
+    let checking = state.planes.timers.checking().iter().take(NAMED).filter_map(|id| state.planes.timers.get(id));
     let checking = checking.filter_map(|timer| Some((timer, timer.check.as_ref()?, timer.checking?)));
     let on = checking.map(|(timer, check, checking)| {
         let check = crate::limits::clip(check, WHAT_BYTES);
@@ -61,13 +61,13 @@ pub(super) fn named(task: &Task) -> String {
 
 /// What its end does.
 fn then(state: &AgentState, task: &Task) -> &'static str {
-    let awaited = state.waits.open().values().any(|wait| match &wait.resource {
+    let awaited = state.planes.waits.open().values().any(|wait| match &wait.resource {
         Some(Resource::Task(id)) => *id == task.task_id,
         Some(Resource::Trigger(_) | Resource::Correlation(_) | Resource::Timer(_) | Resource::Approval(_)) | None => {
             false
         }
     });
-    match (task.status, state.is_runnable()) {
+    match (task.status, state.lifecycle.is_runnable()) {
         (TaskStatus::Cancelling, _) => "it was asked to end, and asked once more it is made to",
         (_, false) => "its result is kept until the agent starts",
         (_, true) if awaited => "its end wakes the agent",
@@ -77,8 +77,8 @@ fn then(state: &AgentState, task: &Task) -> &'static str {
 
 /// The calls of a running turn that have no outcome yet.
 pub(super) fn under_way(state: &AgentState) -> Option<String> {
-    match &state.turn.as_ref()?.phase {
-        Phase::Model | Phase::Safe => None,
+    match &state.turns.current.as_ref()?.phase {
+        Phase::Model | Phase::Safe { .. } => None,
         Phase::Tools { running, .. } => {
             let tools: Vec<&str> = running.values().map(|call| call.tool.as_str()).take(NAMED).collect();
             (!tools.is_empty()).then(|| tools.join(", "))
@@ -88,7 +88,7 @@ pub(super) fn under_way(state: &AgentState) -> Option<String> {
 
 /// What an agent that has nothing else to do waits for.
 pub(super) fn until_it_ends(state: &AgentState) -> Option<String> {
-    let mut open = state.tasks.open().values();
+    let mut open = state.planes.tasks.open().values();
     let first = open.next()?;
     Some(match open.count() {
         0 => format!("{} ends", named(first)),
@@ -100,7 +100,7 @@ pub(super) fn until_it_ends(state: &AgentState) -> Option<String> {
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let id = state.id();
     let mut notes: Vec<String> = place(state).into_iter().collect();
-    let attached = || state.workspaces.attached().values().take(NAMED);
+    let attached = || state.planes.workspaces.attached().values().take(NAMED);
     notes.extend(attached().filter(|workspace| workspace.removing).map(|workspace| {
         format!("{} is being removed; what is not committed in it is saved as a patch first", worktree(workspace))
     }));
@@ -109,16 +109,16 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
         let again = format!("once that is mended: abide workspace detach --agent {id} {root}");
         Some(format!("{} could not be removed, and is as it was: {why}; {again}", worktree(workspace)))
     }));
-    if let Some(error) = &state.runtime_error {
-        let again = match state.workspaces.occupied() {
-            Some(_) if !state.is_runnable() => {
+    if let Some(error) = &state.lifecycle.runtime_error {
+        let again = match state.planes.workspaces.occupied() {
+            Some(_) if !state.lifecycle.is_runnable() => {
                 format!("; `abide agent start {id}` and then stop, or `abide daemon restart`, tries again")
             }
             Some(_) | None => String::new(),
         };
         notes.push(format!("{error}{again}"));
     }
-    notes.extend(state.unknown_calls.iter().rev().take(NAMED).map(|call| {
+    notes.extend(state.turns.unknown_calls.iter().rev().take(NAMED).map(|call| {
         format!(
             "{} ({}) was cut off at {}; whether it did its work is unknown, and it is not run again: look before you \
              repeat it (seq {})",
@@ -129,14 +129,14 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
 }
 
 fn place(state: &AgentState) -> Option<String> {
-    let Some(active) = state.workspaces.active() else {
-        return state.config.workspace.as_ref().map(|folder| format!("it is to work in {folder}"));
+    let Some(active) = state.planes.workspaces.active() else {
+        return state.definition.config.workspace.as_ref().map(|folder| format!("it is to work in {folder}"));
     };
     let of = match &active.worktree {
         Some(made) => format!(", a worktree of {} on branch {}", active.workspace, made.branch),
         None => String::new(),
     };
-    let held = match state.workspaces.occupied() {
+    let held = match state.planes.workspaces.occupied() {
         Some(root) if root == active.root => {
             ", and holds it: no other agent writes there until its turn and its tasks are over"
         }

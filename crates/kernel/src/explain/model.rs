@@ -4,7 +4,7 @@ use super::gist;
 use crate::decision::Decision;
 use crate::fact::TurnsHeld;
 use crate::state::AgentState;
-use crate::state::model::Trouble;
+use crate::state::model::ModelFailure;
 use crate::state::turn::{Phase, Turn};
 use crate::time::Time;
 use crate::vocabulary::HoldCause;
@@ -13,45 +13,47 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let mut notes: Vec<String> = cut(state).into_iter().collect();
     if let Some(trouble) = state.trouble() {
         let how = told(trouble);
-        notes.push(match &state.turn {
-            Some(turn) if turn.model != state.config.model => format!("this turn thinks with {}; {how}", turn.model),
+        notes.push(match &state.turns.current {
+            Some(turn) if turn.model != state.definition.config.model => {
+                format!("this turn thinks with {}; {how}", turn.model)
+            }
             Some(_) | None => how,
         });
     }
     // Where there is but one, the time is what its message waits for.
-    let several = state.config.models().nth(1).is_some();
-    let resting = state.rests.iter().filter(|rest| several && rest.until > state.at);
+    let several = state.definition.config.models().nth(1).is_some();
+    let resting = state.models.backoffs.iter().filter(|rest| several && rest.until > state.at);
     notes.extend(resting.map(|rest| format!("{} is left alone until {} ({})", rest.model, rest.until, rest.error)));
     notes
 }
 
 /// What it said last is not all that it had to say.
 fn cut(state: &AgentState) -> Option<String> {
-    let last = state.last_terminal.as_ref().filter(|last| last.cut)?;
-    let (turn, model) = (last.turn_index, &state.config.model);
+    let last = state.turns.last_terminal.as_ref().filter(|last| last.is_truncated)?;
+    let (turn, model) = (last.turn_index, &state.definition.config.model);
     let raise = format!("raise max_output_tokens for {model} in config.toml");
     Some(format!("the answer of turn {turn} is cut: the model had written as much as it may; {raise}"))
 }
 
 /// `openai/gpt failed at 10:00, overloaded: no`.
-fn told(trouble: &Trouble) -> String {
-    let Trouble { model, error, message, at } = trouble;
+fn told(trouble: &ModelFailure) -> String {
+    let ModelFailure { model, error, message, at } = trouble;
     let who = if model.is_empty() { String::new() } else { format!("{model} ") };
     format!("{who}failed at {at}, {error}: {}", gist(message))
 }
 
 /// The sentence about a turn whose model is being asked.
 pub(super) fn until_it_answers(state: &AgentState) -> Option<String> {
-    let turn = state.turn.as_ref().filter(|turn| turn.phase == Phase::Model && !turn.model.is_empty())?;
+    let turn = state.turns.current.as_ref().filter(|turn| turn.phase == Phase::Model && !turn.model.is_empty())?;
     let (id, Turn { model, round, started_at, .. }) = (state.id(), turn);
     Some(format!("{id} is running a turn since {started_at}, and waits for {model} (round {round})."))
 }
 
 /// The sentence about an agent whose turns are held.
 pub(super) fn until_released(state: &AgentState) -> Option<String> {
-    let TurnsHeld { cause, until, evidence } = state.held.as_ref()?;
+    let TurnsHeld { cause, until, evidence } = state.lifecycle.turns_held.as_ref()?;
     let (id, evidence) = (state.id(), gist(evidence));
-    let waiting = match state.queue.queued() {
+    let waiting = match state.planes.queue.queued() {
         1 => "1 message waits".to_owned(),
         count => format!("{count} messages wait"),
     };
@@ -77,7 +79,7 @@ pub(super) fn would_wake(held: &TurnsHeld) -> Vec<String> {
 
 /// The sentence about a message that is tried again later: which model failed, and how.
 pub(super) fn until_tried_again(state: &AgentState, decision: &Decision) -> Option<String> {
-    let entry = decision.message_id.as_ref().and_then(|id| state.queue.get(id))?;
+    let entry = decision.message_id.as_ref().and_then(|id| state.planes.queue.get(id))?;
     until_asked_again(state, entry.not_before?)
 }
 

@@ -6,8 +6,8 @@ use crate::state::AgentState;
 /// The sentence about an agent whose next turn waits. Empty where none does.
 pub(crate) fn sentence(state: &AgentState) -> String {
     let Some(until) = state.pace_ends() else { return String::new() };
-    let turns = counted(usize::try_from(state.limits.self_turns_per_hour).unwrap_or(usize::MAX), "turn");
-    let (id, waiting) = (state.id(), counted(state.queue.queued_own(), "message"));
+    let turns = counted(usize::try_from(state.definition.limits.self_turns_per_hour).unwrap_or(usize::MAX), "turn");
+    let (id, waiting) = (state.id(), counted(state.planes.queue.queued_own(), "message"));
     format!(
         "{id} has caused {turns} itself within an hour, by its own timers, tasks and messages; the next one begins at {until} \
          ({waiting} waiting). What you send is not held back. Raise `self_turns_per_hour` if this is what it should do."
@@ -17,6 +17,6 @@ pub(crate) fn sentence(state: &AgentState) -> String {
 /// The same beside another sentence.
 pub(super) fn note(state: &AgentState) -> Option<String> {
     let until = state.pace_ends()?;
-    let per_hour = state.limits.self_turns_per_hour;
+    let per_hour = state.definition.limits.self_turns_per_hour;
     Some(format!("turns that it causes itself are paced ({per_hour} an hour); the next one begins at {until}"))
 }

@@ -23,13 +23,14 @@ pub(super) fn held(state: &AgentState) -> Vec<WaitingOn> {
         Standing::BlockedUntilRecheck,
         Standing::Stuck,
     ];
-    let of = |standing| state.work.of_standing(standing).take(NAMED).map(move |item| (standing.to_string(), item));
+    let of =
+        |standing| state.planes.work.of_standing(standing).take(NAMED).map(move |item| (standing.to_string(), item));
     let held = standings.into_iter().flat_map(of).map(|(standing, item)| {
         let blocker = item.blocked_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
         let recheck = item.recheck_at.map(|at| format!(", recheck at {at}")).unwrap_or_default();
         about(item, &format!("{standing}{blocker}{recheck}"))
     });
-    let later = state.work.first_later().map(|(due, item)| about(item, &format!("tried again at {due}")));
+    let later = state.planes.work.first_later().map(|(due, item)| about(item, &format!("tried again at {due}")));
     held.chain(later).collect()
 }
 
@@ -40,7 +41,7 @@ fn about(item: &WorkItem, how: &str) -> WaitingOn {
 
 /// What the wait behind a decision is for: ` (c1): the review`.
 pub(super) fn awaited(state: &AgentState, decision: &Decision, kind: WaitKind) -> String {
-    let mut waits = state.waits.open().values();
+    let mut waits = state.planes.waits.open().values();
     let wait = waits.find(|wait| wait.kind == kind && wait.work_item_id == decision.work_item_id);
     let Some(wait) = wait else { return String::new() };
     let named = wait.resource.as_ref().map(|resource| format!(" ({})", resource.as_str())).unwrap_or_default();
@@ -51,7 +52,7 @@ pub(super) fn awaited(state: &AgentState, decision: &Decision, kind: WaitKind) -
 #[allow(clippy::wildcard_enum_match_arm, reason = "the other reasons are all timers")]
 pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &str) -> String {
     let id = state.id();
-    let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
+    let item = decision.work_item_id.as_ref().and_then(|item| state.planes.work.open(item));
     if decision.reason == Reason::ProviderBackoff
         && let Some(again) = model::until_tried_again(state, decision)
     {
@@ -60,7 +61,7 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
     if decision.reason == Reason::SelfTurnsPaced {
         return pace::sentence(state);
     }
-    if let (Reason::DiskReserve, Some(short)) = (decision.reason, &state.disk_short) {
+    if let (Reason::DiskReserve, Some(short)) = (decision.reason, &state.lifecycle.disk_short) {
         return format!(
             "{id} waits for room on a disk ({}): a command of it that took a lot of it was ended; it goes on by itself when there \
              is room, so delete something.",
@@ -85,7 +86,7 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
 fn timer_end(state: &AgentState) -> String {
     let timer = match Timed::first(state) {
         Some(Timed::Wait(_, timer)) => timer,
-        Some(Timed::Recheck(_) | Timed::Backoff(_) | Timed::Retry(_)) | None => state.timers.first_due(),
+        Some(Timed::Recheck(_) | Timed::Backoff(_) | Timed::Retry(_)) | None => state.planes.timers.first_due(),
     };
     match timer {
         Some(Timer { checking: Some(_), timer_id, .. }) => format!("the check of {timer_id} is over"),
@@ -96,7 +97,7 @@ fn timer_end(state: &AgentState) -> String {
 
 /// ` "the objective"` of the item that a decision is about.
 pub(super) fn objective_of(state: &AgentState, decision: &Decision) -> String {
-    let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
+    let item = decision.work_item_id.as_ref().and_then(|item| state.planes.work.open(item));
     item.map(|item| format!(" \"{}\"", quoted(&item.objective))).unwrap_or_default()
 }
 
@@ -115,7 +116,7 @@ pub(super) fn person_needed_besides(state: &AgentState, decision: &Decision) -> 
 #[allow(clippy::wildcard_enum_match_arm, reason = "the other reasons are all questions")]
 pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objective: &str) -> String {
     let id = state.id();
-    let item = decision.work_item_id.as_ref().and_then(|item| state.work.open(item));
+    let item = decision.work_item_id.as_ref().and_then(|item| state.planes.work.open(item));
     match decision.reason {
         Reason::BudgetSpent => match item {
             Some(item) => budget::of_item(id, item),
@@ -138,7 +139,7 @@ pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objec
             )
         }
         _ => {
-            let asked = state.waits.unnamed(WaitKind::Operator).next().map(|wait| wait.reason.clone());
+            let asked = state.planes.waits.unnamed(WaitKind::Operator).next().map(|wait| wait.reason.clone());
             format!("{id} waits for your answer: {}", asked.unwrap_or_else(|| "it asked something".to_owned()))
         }
     }
@@ -147,7 +148,7 @@ pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objec
 /// The sentence about work that is offered again and again, and of which there is no less.
 pub(crate) fn endless(state: &AgentState) -> String {
     let (id, turns) = (state.id(), limits::WORK_TICKS_MAX);
-    let open = counted(state.work.items().len(), "work item");
+    let open = counted(state.planes.work.items().len(), "work item");
     format!(
         "{id} worked on its own for {turns} turns in a row and has no fewer open work items than before ({open}): its work \
          waits for you. Look at what it does (`abide work list --agent {id}`), and send it a message to go on."
@@ -157,7 +158,7 @@ pub(crate) fn endless(state: &AgentState) -> String {
 /// The oldest question, and how to decide it.
 fn approval(state: &AgentState, objective: &str) -> String {
     let id = state.id();
-    let mut pending = state.approvals.pending().values();
+    let mut pending = state.planes.approvals.pending().values();
     let Some(first) = pending.next() else { return format!("{id} waits for your approval; grant or deny it.") };
     let unanswered = first.deadline.map(|at| match first.default {
         ApprovalDefault::Deny => format!(" Unanswered, it is denied at {at}."),

@@ -67,8 +67,8 @@ impl Situation {
     /// Nothing where no turn runs.
     #[must_use]
     pub fn of(state: &AgentState) -> Option<Situation> {
-        let turn = state.turn.as_ref()?;
-        let summary = state.compaction.as_ref().and_then(|last| {
+        let turn = state.turns.current.as_ref()?;
+        let summary = state.turns.compaction.as_ref().and_then(|last| {
             Some(Summary { text: last.summary.clone()?, messages: last.compacted_messages, through: last.through? })
         });
         let checkpoint = turn
@@ -78,14 +78,14 @@ impl Situation {
             .and_then(|made| Some(Checkpoint { through_round: made.through_round?, recap: made.recap.clone() }));
         Some(Situation {
             agent_id: state.id().clone(),
-            role: state.identity.role,
-            supervisor: state.identity.supervisor.as_ref().map(|supervisor| supervisor.agent_id.clone()),
-            instructions: state.config.instructions.clone(),
+            role: state.definition.identity.role,
+            supervisor: state.definition.identity.supervisor.as_ref().map(|supervisor| supervisor.agent_id.clone()),
+            instructions: state.definition.config.instructions.clone(),
             records: records(state, turn),
             presented: presented(state, turn),
             summary,
             checkpoint,
-            measure: state.measure.clone(),
+            measure: state.models.calibration.clone(),
             exec_id: turn.exec_id.clone(),
             place: Box::new(Place::of(state)),
             round: turn.round,
@@ -107,32 +107,32 @@ fn records(state: &AgentState, turn: &Turn) -> String {
     tell!(text, "[abide records at {}]", state.at);
     tell!(text, "Turn {} of {}. This is the runtime's view, not a message to answer.", turn.turn_index, state.id());
     work(&mut text, state, turn);
-    let tasks = state.tasks.open().values();
+    let tasks = state.planes.tasks.open().values();
     list(&mut text, "Running tasks", tasks.len(), tasks.map(|task| open_task(task, state.at)));
-    let owed = state.tasks.owed().values().filter(|task| !turn.presents.contains(&task.task_id));
-    let count = state.tasks.owed().len().saturating_sub(turn.presents.len());
+    let owed = state.planes.tasks.owed().values().filter(|task| !turn.presents.contains(&task.task_id));
+    let count = state.planes.tasks.owed().len().saturating_sub(turn.presents.len());
     list(&mut text, "Ended tasks whose results are on their way to you", count, owed.map(ended_task));
-    let waits = state.waits.open().values();
+    let waits = state.planes.waits.open().values();
     let waiting = |wait: &crate::state::waiting::Wait| {
         format!("{} for {}: {}", wait.waiting_intent_id, wait.kind, line(&wait.reason, LISTED_BYTES))
     };
     list(&mut text, "Open waits", waits.len(), waits.map(waiting));
-    let timers = state.timers.active().values();
+    let timers = state.planes.timers.active().values();
     let timer = |timer: &crate::state::timer::Timer| {
         let next = timer.next_fire_at.map_or_else(|| "no more".to_owned(), |at| at.to_string());
         format!("{} next at {next}: {}", timer.timer_id, line(&timer.summary, LISTED_BYTES))
     };
     list(&mut text, "Timers", timers.len(), timers.map(timer));
-    let approvals = state.approvals.pending().values();
+    let approvals = state.planes.approvals.pending().values();
     let question = |question: &crate::state::approval::Approval| {
         format!("{}: {}", question.approval_id, line(&question.summary, LISTED_BYTES))
     };
     list(&mut text, "Questions to a person that are open", approvals.len(), approvals.map(question));
-    let triggers = state.triggers.values();
+    let triggers = state.planes.triggers.values();
     let trigger =
         |trigger: &crate::state::hint::Trigger| format!("{} {}", trigger.trigger_id, line(&trigger.name, LISTED_BYTES));
     list(&mut text, "Triggers", triggers.len(), triggers.map(trigger));
-    let unknown = state.unknown_calls.iter();
+    let unknown = state.turns.unknown_calls.iter();
     let cut = |call: &crate::state::turn::UnknownCall| format!("{} {} at {}", call.tool, call.call_id, call.at);
     list(
         &mut text,
@@ -140,7 +140,7 @@ fn records(state: &AgentState, turn: &Turn) -> String {
         unknown.len(),
         unknown.map(cut),
     );
-    let behind = state.queue.queued();
+    let behind = state.planes.queue.queued();
     if behind > 0 {
         tell!(text, "{behind} more messages wait in the queue; each gets a turn of its own.");
     }
@@ -162,23 +162,24 @@ fn list(text: &mut String, title: &str, count: usize, records: impl Iterator<Ite
 }
 
 fn work(text: &mut String, state: &AgentState, turn: &Turn) {
-    let current = state.work.current_id();
-    let about = turn.work_item_id.as_ref().or(current).and_then(|id| state.work.open(id));
+    let current = state.planes.work.current_id();
+    let about = turn.work_item_id().or(current).and_then(|id| state.planes.work.open(id));
     if let Some(item) = about {
         let focus = if current == Some(&item.work_item_id) { ", in focus" } else { "" };
         tell!(text, "This turn is about the work item {}{focus}:", item.work_item_id);
         whole_item(text, state, item);
     }
-    let focus = current.and_then(|id| state.work.open(id)).filter(|item| Some(item) != about.as_ref());
+    let focus = current.and_then(|id| state.planes.work.open(id)).filter(|item| Some(item) != about.as_ref());
     if let Some(item) = focus {
         tell!(text, "In focus is another one, {}:", item.work_item_id);
         whole_item(text, state, item);
     }
     let shown = |item: &&WorkItem| Some(*item) == about || Some(*item) == focus;
-    let others: Vec<&WorkItem> = state.work.items().values().take(LISTED * 4).filter(|item| !shown(item)).collect();
-    let count = state.work.items().len() - usize::from(about.is_some()) - usize::from(focus.is_some());
+    let others: Vec<&WorkItem> =
+        state.planes.work.items().values().take(LISTED * 4).filter(|item| !shown(item)).collect();
+    let count = state.planes.work.items().len() - usize::from(about.is_some()) - usize::from(focus.is_some());
     let brief = |item: &&WorkItem| {
-        let standing = state.work.standing(&item.work_item_id).unwrap_or(Standing::Completed);
+        let standing = state.planes.work.standing(&item.work_item_id).unwrap_or(Standing::Completed);
         format!("{} ({standing}): {}", item.work_item_id, line(&item.objective, LISTED_BYTES))
     };
     list(text, "Other open work items", count, others.iter().map(brief));
@@ -186,7 +187,7 @@ fn work(text: &mut String, state: &AgentState, turn: &Turn) {
 
 /// Word for word, but for a plan of absurd length.
 fn whole_item(text: &mut String, state: &AgentState, item: &WorkItem) {
-    let standing = state.work.standing(&item.work_item_id).unwrap_or(Standing::Completed);
+    let standing = state.planes.work.standing(&item.work_item_id).unwrap_or(Standing::Completed);
     tell!(text, "objective:\n{}", barred(&item.objective));
     tell!(text, "state: {standing}, plan {}, revision {}", item.plan_status, item.revision);
     if let Some(plan) = &item.plan {
@@ -222,10 +223,10 @@ fn ended_task(task: &Task) -> String {
 
 /// Results that a turn shows although its message is about something else.
 fn presented(state: &AgentState, turn: &Turn) -> Option<String> {
-    let about = state.queue.get(&turn.message_id).and_then(|entry| entry.message.task_id().cloned());
+    let about = state.planes.queue.get(&turn.message_id).and_then(|entry| entry.message.task_id().cloned());
     let tasks = turn.presents.iter().filter(|task| Some(*task) != about.as_ref());
     let mut text = String::new();
-    for task in tasks.filter_map(|id| state.tasks.get(id)) {
+    for task in tasks.filter_map(|id| state.planes.tasks.get(id)) {
         tell!(text, "[abide result of {} ({}), {}]", task.task_id, line(&task.summary, LISTED_BYTES), task.status);
         if let Some(end) = &task.end {
             let code = end.exit_code.map(|code| format!("exit code {code}\n")).unwrap_or_default();

@@ -102,7 +102,7 @@ pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: RecordCall) -> Acted 
         RecordCall::NotifyOperator { text } => {
             let text = line(text, limits::TEXT_BYTES, "text")?;
             tell(step, BriefKind::Result, text, None);
-            done(&OperatorNotified { brief_id: step.state.briefs.back().map(|brief| brief.brief_id.clone()) })
+            done(&OperatorNotified { brief_id: step.state.planes.briefs.back().map(|brief| brief.brief_id.clone()) })
         }
         RecordCall::SpawnChild { message, workspace_mode, model, instructions, work_item_id } => {
             kin::spawn(step, actor, kin::Wanted { message, workspace_mode, model, instructions, work_item_id })
@@ -149,7 +149,7 @@ fn wait_for(
 ) -> Acted {
     let reason = line(reason, limits::LINE_BYTES, "reason")?;
     let work_item_id = work::anchor(step, work_item_id)?;
-    room(step.state.waits.open().len(), "waits")?;
+    room(step.state.planes.waits.open().len(), "waits")?;
     if kind == WaitKind::Task
         && let Some(delivered) = deliver_owed(step, actor, resource.as_deref())
     {
@@ -176,11 +176,11 @@ fn register(
 ) -> WaitId {
     let waiting_intent_id = step.fresh.wait();
     let answers = match actor {
-        Actor::Model(_) => step.state.turn.as_ref().and_then(|turn| turn.answers.clone()),
+        Actor::Model(_) => step.state.turns.current.as_ref().and_then(|turn| turn.answers().cloned()),
         Actor::Person(_) => None,
     };
     let delivery_mode = match &resource {
-        Some(Resource::Trigger(id)) => step.state.triggers.get(id).map(|trigger| trigger.delivery_mode),
+        Some(Resource::Trigger(id)) => step.state.planes.triggers.get(id).map(|trigger| trigger.delivery_mode),
         Some(Resource::Task(_) | Resource::Correlation(_) | Resource::Timer(_) | Resource::Approval(_)) | None => None,
     };
     step.emit(WaitingIntentCreated {
@@ -235,8 +235,8 @@ pub(super) fn ahead(step: &Step<'_>, ms: u64) -> Result<Time, Refusal> {
 /// A wait on a result that is owed already gets it now, and the turn goes on.
 fn deliver_owed(step: &mut Step<'_>, actor: &Actor, resource: Option<&str>) -> Option<ResultDelivered> {
     let Actor::Model(exec) = actor else { return None };
-    let owed = step.state.tasks.owed();
-    let presenting = |id: &TaskId| step.state.turn.as_ref().is_some_and(|turn| turn.presents.contains(id));
+    let owed = step.state.planes.tasks.owed();
+    let presenting = |id: &TaskId| step.state.turns.current.as_ref().is_some_and(|turn| turn.presents.contains(id));
     let task = match resource {
         Some(id) => owed.get(&TaskId::new(id)),
         None => owed.values().find(|task| !presenting(&task.task_id)),
@@ -259,7 +259,7 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
     match (kind, resource) {
         (WaitKind::Task, Some(id)) => {
             let task = TaskId::new(&id);
-            if step.state.tasks.open().contains_key(&task) {
+            if step.state.planes.tasks.open().contains_key(&task) {
                 return Ok(Some(Resource::Task(task)));
             }
             never(
@@ -267,22 +267,24 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
                 "TaskList shows the tasks; a result that was read does not come again",
             )
         }
-        (WaitKind::Task, None) if step.state.tasks.open().is_empty() => {
+        (WaitKind::Task, None) if step.state.planes.tasks.open().is_empty() => {
             never("no task is running".to_owned(), "start one first, or wait for something else")
         }
         (WaitKind::Timer, Some(id)) => {
             let timer = TimerId::new(&id);
-            if step.state.timers.get(&timer).is_some_and(|timer| will_tick(step.state, timer)) {
+            if step.state.planes.timers.get(&timer).is_some_and(|timer| will_tick(step.state, timer)) {
                 return Ok(Some(Resource::Timer(timer)));
             }
             never(format!("{id} is not a timer that will fire"), "create a timer first, or give after_ms")
         }
-        (WaitKind::Timer, None) if !step.state.timers.active().values().any(|timer| will_tick(step.state, timer)) => {
+        (WaitKind::Timer, None)
+            if !step.state.planes.timers.active().values().any(|timer| will_tick(step.state, timer)) =>
+        {
             never("no timer will fire".to_owned(), "give after_ms, or create a timer first")
         }
         (WaitKind::External, Some(id)) => {
             let trigger = TriggerId::new(&id);
-            if step.state.triggers.contains_key(&trigger) {
+            if step.state.planes.triggers.contains_key(&trigger) {
                 return Ok(Some(Resource::Trigger(trigger)));
             }
             if id.starts_with("trig_") {
@@ -290,7 +292,7 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
             }
             Ok(Some(Resource::Correlation(line(id, limits::LINE_BYTES, "resource")?)))
         }
-        (WaitKind::Operator, None) if step.state.identity.supervisor.is_some() => never(
+        (WaitKind::Operator, None) if step.state.definition.identity.supervisor.is_some() => never(
             "nobody speaks to a child but other agents".to_owned(),
             "ask your supervisor with SendMessage, or a person with RequestApproval",
         ),
@@ -304,14 +306,14 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
 
 /// Whether a tick of this timer is still to be taken: one ahead, or one in the queue.
 fn will_tick(state: &AgentState, timer: &Timer) -> bool {
-    let tick = timer.undelivered.as_ref().and_then(|tick| state.queue.get(tick));
+    let tick = timer.undelivered.as_ref().and_then(|tick| state.planes.queue.get(tick));
     timer.next_fire_at.is_some()
         || timer.checking.is_some()
         || tick.is_some_and(|entry| entry.status == QueueStatus::Queued)
 }
 
 fn end_wait(step: &mut Step<'_>, actor: &Actor, id: &WaitId) -> Acted {
-    if step.state.waits.get(id).is_none() {
+    if step.state.planes.waits.get(id).is_none() {
         return Err(Refusal::new("not_found", format!("{id} is not an open wait"), "list the waits"));
     }
     if let Actor::Person(name) = actor {
@@ -325,7 +327,7 @@ fn sleep(step: &mut Step<'_>, actor: &Actor, reason: Option<String>, duration_ms
     let Some(ms) = duration_ms else {
         return Ok(Done { result: Value::Object(serde_json::Map::new()), ends_turn: true });
     };
-    room(step.state.waits.open().len(), "waits")?;
+    room(step.state.planes.waits.open().len(), "waits")?;
     let item = work::anchor(step, None)?;
     let reason = reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| "The sleep is over.".to_owned());
     let reason = line(reason, limits::LINE_BYTES, "reason")?;
@@ -356,7 +358,7 @@ pub(super) struct Asked {
 pub(super) fn request_approval(step: &mut Step<'_>, actor: &Actor, asked: Asked) -> Result<ApprovalAsked, Refusal> {
     let Asked { summary, tool, deadline_ms, default, call } = asked;
     let summary = line(summary, limits::LINE_BYTES, "summary")?;
-    room(step.state.approvals.pending().len(), "approvals")?;
+    room(step.state.planes.approvals.pending().len(), "approvals")?;
     let deadline = deadline_ms.map(|ms| ahead(step, ms)).transpose()?;
     let work_item_id = work::anchor(step, None)?;
     let approval_id = step.fresh.approval();
@@ -379,7 +381,7 @@ fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: b
     if let Actor::Model(_) = actor {
         return Err(Refusal::new("not_yours", "an agent can't decide its own approval", "wait for the operator"));
     }
-    let Some(approval) = step.state.approvals.pending().get(id).cloned() else {
+    let Some(approval) = step.state.planes.approvals.pending().get(id).cloned() else {
         let hint = "list the approvals; each is decided once";
         return Err(Refusal::new("not_pending", format!("{id} is not pending"), hint));
     };
@@ -394,12 +396,12 @@ fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: b
 
 /// Asks first, forces the second time.
 fn stop_task(step: &mut Step<'_>, actor: &Actor, id: &TaskId) -> Acted {
-    let Some(task) = step.state.tasks.open().get(id) else {
+    let Some(task) = step.state.planes.tasks.open().get(id) else {
         return Err(Refusal::new("not_running", format!("{id} is not a running task"), "list the tasks"));
     };
     let force = task.status == TaskStatus::Cancelling;
     let evidence = vec![format!("stopped_by {}", actor.name())];
     step.emit(TaskCancelling { task_id: id.clone(), force, evidence });
-    let task = step.state.tasks.open().get(id).map(TaskView::from);
+    let task = step.state.planes.tasks.open().get(id).map(TaskView::from);
     done(&TaskStop { task, forced: force })
 }

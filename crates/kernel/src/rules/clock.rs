@@ -28,7 +28,7 @@ pub(super) fn follow(step: &mut Step<'_>) -> Answer {
 
 fn reschedule_timers(step: &mut Step<'_>, clock_from: Time) {
     let repeats = clock_from.since_ms(step.now) > limits::CLOCK_REPEATS_MS;
-    let moved = step.state.timers.active().values().filter_map(|timer| {
+    let moved = step.state.planes.timers.active().values().filter_map(|timer| {
         let (from, to) = (timer.next_fire_at?, timer.next_from(step.now, repeats)?);
         let (timer_id, repeats) = (timer.timer_id.clone(), repeats && timer.told.is_some());
         Some(TimerRescheduled { timer_id, from, to, reason: REASON, repeats })
@@ -39,7 +39,7 @@ fn reschedule_timers(step: &mut Step<'_>, clock_from: Time) {
 }
 
 fn move_rechecks(step: &mut Step<'_>) {
-    let moved = step.state.work.items().values().filter_map(|item| {
+    let moved = step.state.planes.work.items().values().filter_map(|item| {
         let (from, to) = (item.recheck_at?, step.now.plus_ms(item.recheck_after_ms?));
         (to < from).then(|| RecheckMoved { work_item_id: item.work_item_id.clone(), from, to, reason: REASON })
     });
@@ -49,7 +49,7 @@ fn move_rechecks(step: &mut Step<'_>) {
 }
 
 fn move_deadlines(step: &mut Step<'_>) {
-    let moved = step.state.approvals.pending().values().filter_map(|approval| {
+    let moved = step.state.planes.approvals.pending().values().filter_map(|approval| {
         let (from, to) = (approval.deadline?, step.now.plus_ms(approval.deadline_ms?));
         (to < from).then(|| ApprovalDeadlineMoved {
             approval_id: approval.approval_id.clone(),
@@ -64,7 +64,7 @@ fn move_deadlines(step: &mut Step<'_>) {
 }
 
 fn shorten_backoffs(step: &mut Step<'_>, clock_from: Time) {
-    let moved = step.state.queue.delayed().filter_map(|entry| {
+    let moved = step.state.planes.queue.delayed().filter_map(|entry| {
         let until = entry.not_before?;
         let left = remaining(until, clock_from, step.now);
         let (message_id, not_before) = (entry.message.message_id.clone(), Some(left));

@@ -139,13 +139,13 @@ fn next_status(step: &Step<'_>, action: ControlAction) -> Status {
         ControlAction::Start => Status::AwakeIdle,
         ControlAction::Stop => Status::Stopped,
         ControlAction::Shutdown => step.state.status(),
-        ControlAction::Restart if step.state.control == Control::Booting => Status::AwakeIdle,
+        ControlAction::Restart if step.state.lifecycle.control == Control::Booting => Status::AwakeIdle,
         ControlAction::Restart => step.state.status(),
     }
 }
 
 pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
-    if step.state.leaving.is_some() {
+    if step.state.lifecycle.leaving.is_some() {
         let hint = "its supervisor hears of its end; spawn another";
         return Err(Refusal::new("leaving", "this child is leaving", hint));
     }
@@ -160,11 +160,11 @@ pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
             ));
         }
     }
-    let was = match &step.state.control {
+    let was = match &step.state.lifecycle.control {
         Control::Quarantined { reason } => format!("was_quarantined {reason}"),
         Control::Booting | Control::Runnable | Control::Stopped => format!("was_{status}"),
     };
-    let evidence = vec![was, format!("messages_pending {}", step.state.queue.pending())];
+    let evidence = vec![was, format!("messages_pending {}", step.state.planes.queue.pending())];
     let admitted = admit(step, Change::new(ControlAction::Start, Boundary::Control, evidence));
     apply(step, admitted);
     hold::release(step, "started");
@@ -173,48 +173,48 @@ pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
 
 /// A person stops the agent. A child that is stopped has nothing more to do.
 pub(super) fn stop(step: &mut Step<'_>) -> Result<Answer, Refusal> {
-    if step.state.identity.supervisor.is_some() {
+    if step.state.definition.identity.supervisor.is_some() {
         return kin::dismiss(step, vec!["stopped_by_operator".to_owned()]);
     }
     Ok(halt(step))
 }
 
 pub(super) fn halt(step: &mut Step<'_>) -> Answer {
-    match step.state.control {
+    match step.state.lifecycle.control {
         Control::Stopped => return Answer::Unchanged,
         // It does not run; a stop only lets go of what it still holds.
         Control::Quarantined { .. }
-            if step.state.tasks.open().is_empty() && step.state.workspaces.occupied().is_none() =>
+            if step.state.planes.tasks.open().is_empty() && step.state.planes.workspaces.occupied().is_none() =>
         {
             return Answer::Unchanged;
         }
         Control::Quarantined { .. } | Control::Booting | Control::Runnable => {}
     }
     let affected = Affected {
-        exec_id: step.state.turn.as_ref().map(|turn| turn.exec_id.clone()),
-        task_ids: step.state.tasks.open().keys().cloned().collect(),
-        workspace: step.state.workspaces.occupied().map(str::to_owned),
+        exec_id: step.state.turns.current.as_ref().map(|turn| turn.exec_id.clone()),
+        task_ids: step.state.planes.tasks.open().keys().cloned().collect(),
+        workspace: step.state.planes.workspaces.occupied().map(str::to_owned),
     };
-    let evidence = vec![format!("messages_pending {}", step.state.queue.pending())];
+    let evidence = vec![format!("messages_pending {}", step.state.planes.queue.pending())];
     let change = Change::new(ControlAction::Stop, Boundary::Control, evidence).affecting(affected.clone());
     let mut admitted = admit(step, change);
     abort_turn(step, Abort::by(ControlAction::Stop, AbortReason::Stop, Boundary::Control, "stop").with(affected));
     end_autonomous_wakeups(step);
     due::end_checks(step);
     admitted.change.affected.task_ids = cancel_tasks(step, "stop", |_| true);
-    admitted.change.evidence = vec![format!("messages_kept {}", step.state.queue.len())];
+    admitted.change.evidence = vec![format!("messages_kept {}", step.state.planes.queue.len())];
     apply(step, admitted);
     Answer::Done
 }
 
 /// Sleeps end, and hints that would only have kept the agent going. What somebody said is kept.
 fn end_autonomous_wakeups(step: &mut Step<'_>) {
-    let sleeps = step.state.waits.open().values().filter(|wait| wait.kind == WaitKind::Sleep);
+    let sleeps = step.state.planes.waits.open().values().filter(|wait| wait.kind == WaitKind::Sleep);
     let sleeps: Vec<_> = sleeps.map(|wait| wait.waiting_intent_id.clone()).collect();
     for sleep in sleeps {
         cancel_wait(step, &sleep, "stop");
     }
-    let blank = step.state.hints.pending().values().filter(|hint| !hint.is_contentful());
+    let blank = step.state.planes.hints.pending().values().filter(|hint| !hint.is_contentful());
     let blank: Vec<_> = blank.map(|hint| (hint.source.clone(), hint.generation, hint.reason.clone())).collect();
     for (source, generation, reason) in blank {
         let evidence = vec!["stop".to_owned()];
@@ -224,7 +224,7 @@ fn end_autonomous_wakeups(step: &mut Step<'_>) {
 
 /// Asks open tasks to end. Those that were asked before are not asked again.
 fn cancel_tasks(step: &mut Step<'_>, evidence: &str, which: fn(&Task) -> bool) -> Vec<TaskId> {
-    let open = step.state.tasks.open().values().filter(|task| which(task));
+    let open = step.state.planes.tasks.open().values().filter(|task| which(task));
     let open: Vec<_> = open.map(|task| (task.task_id.clone(), task.status)).collect();
     for (task_id, status) in &open {
         if *status != TaskStatus::Cancelling {
@@ -236,7 +236,7 @@ fn cancel_tasks(step: &mut Step<'_>, evidence: &str, which: fn(&Task) -> bool) -
 }
 
 pub(super) fn abort(step: &mut Step<'_>, exec_id: Option<ExecId>) -> Result<Answer, Refusal> {
-    let Some(turn) = &step.state.turn else {
+    let Some(turn) = &step.state.turns.current else {
         return Err(Refusal::new("no_turn", "no turn is running", "look at `why` for what the agent does"));
     };
     if let Some(wanted) = exec_id.filter(|wanted| *wanted != turn.exec_id) {
@@ -256,12 +256,14 @@ pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool, reason: &str) -> Answ
         let abort = Abort::by(ControlAction::Shutdown, AbortReason::Shutdown, Boundary::Shutdown, "shutdown_at_once");
         abort_turn(step, abort.because(reason.clone()));
     }
-    if step.state.shutdown || matches!(step.state.control, Control::Stopped | Control::Quarantined { .. }) {
+    if step.state.lifecycle.shutdown
+        || matches!(step.state.lifecycle.control, Control::Stopped | Control::Quarantined { .. })
+    {
         return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
     // A child goes on by itself when the daemon is back, as after a crash; only a process can't outlive it.
     let ends = |task: &Task| task.kind == TaskKind::Command;
-    let task_ids = step.state.tasks.open().values().filter(|task| ends(task)).map(|task| task.task_id.clone());
+    let task_ids = step.state.planes.tasks.open().values().filter(|task| ends(task)).map(|task| task.task_id.clone());
     let affected = Affected { task_ids: task_ids.collect(), ..Affected::default() };
     let change = Change::new(ControlAction::Shutdown, Boundary::Shutdown, vec![reason]).affecting(affected);
     let admitted = admit(step, change);
@@ -275,7 +277,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     if let Some(models) = &remains.models {
         model::follow(step, models);
     }
-    if let Some(limits) = remains.limits.filter(|limits| *limits != step.state.limits) {
+    if let Some(limits) = remains.limits.filter(|limits| *limits != step.state.definition.limits) {
         step.emit(LimitsChanged { limits });
     }
     if !remains.holds_turns {
@@ -283,6 +285,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     }
     let lost: Vec<TaskId> = step
         .state
+        .planes
         .tasks
         .open()
         .values()
@@ -290,20 +293,24 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
         .map(|task| task.task_id.clone())
         .collect();
     kin::take_up_again(step);
-    let booting = step.state.control == Control::Booting;
-    let left = step.state.workspaces.occupied().filter(|root| remains.occupied.as_deref() != Some(root));
+    let booting = step.state.lifecycle.control == Control::Booting;
+    let left = step.state.planes.workspaces.occupied().filter(|root| remains.occupied.as_deref() != Some(root));
     let left = left.map(str::to_owned);
     // A life that crashed took it, and nobody asks for its release any more.
     let kept = remains.occupied.take();
     let removals = removals(step);
-    let cut = step.state.turn.is_some() || !lost.is_empty() || left.is_some() || !removals.is_empty() || kept.is_some();
-    let cut = cut || !step.state.timers.checking().is_empty();
-    if !cut && !step.state.shutdown && !booting {
+    let cut = step.state.turns.current.is_some()
+        || !lost.is_empty()
+        || left.is_some()
+        || !removals.is_empty()
+        || kept.is_some();
+    let cut = cut || !step.state.planes.timers.checking().is_empty();
+    if !cut && !step.state.lifecycle.shutdown && !booting {
         return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
-    let exec_id = step.state.turn.as_ref().map(|turn| turn.exec_id.clone());
+    let exec_id = step.state.turns.current.as_ref().map(|turn| turn.exec_id.clone());
     let affected = Affected { exec_id, task_ids: lost.clone(), workspace: left.clone() };
-    let after = match (step.state.shutdown, cut) {
+    let after = match (step.state.lifecycle.shutdown, cut) {
         (true, _) => "after_shutdown",
         (false, true) => "process_ended",
         (false, false) => "was_booting",
@@ -324,7 +331,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
     }
     // Whether it was removed is for git to say; asking again loses nothing.
     for root in removals {
-        let discard = step.state.workspaces.attached().get(&root).is_some_and(|workspace| workspace.discard);
+        let discard = step.state.planes.workspaces.attached().get(&root).is_some_and(|workspace| workspace.discard);
         step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()], discard });
     }
     apply(step, admitted);
@@ -334,7 +341,7 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
 
 /// Worktrees whose removal was under way.
 fn removals(step: &Step<'_>) -> Vec<String> {
-    let attached = step.state.workspaces.attached().values();
+    let attached = step.state.planes.workspaces.attached().values();
     attached.filter(|workspace| workspace.removing).map(|workspace| workspace.root.clone()).collect()
 }
 
@@ -349,11 +356,13 @@ pub(super) fn archive(step: &mut Step<'_>) -> Result<Answer, Refusal> {
         let detail = format!("the agent is {status}, and only a stopped one can be deleted");
         return Err(Refusal::new("not_stopped", detail, "stop it first"));
     }
-    if !step.state.tasks.open().is_empty() {
-        let open = step.state.tasks.open().len();
+    if !step.state.planes.tasks.open().is_empty() {
+        let open = step.state.planes.tasks.open().len();
         return Err(Refusal::new("tasks_open", format!("{open} of its tasks are still ending"), "try again soon"));
     }
-    if let Some(worktree) = step.state.workspaces.attached().values().find(|workspace| workspace.worktree.is_some()) {
+    if let Some(worktree) =
+        step.state.planes.workspaces.attached().values().find(|workspace| workspace.worktree.is_some())
+    {
         let hint = "detach it first: what is not committed in it is saved as a patch";
         return Err(Refusal::new("worktree_left", format!("it has the worktree {}", worktree.root), hint));
     }
@@ -362,7 +371,7 @@ pub(super) fn archive(step: &mut Step<'_>) -> Result<Answer, Refusal> {
 }
 
 pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {
-    if matches!(step.state.control, Control::Quarantined { .. }) {
+    if matches!(step.state.lifecycle.control, Control::Quarantined { .. }) {
         return Answer::Unchanged;
     }
     let previous_status = step.state.status();
@@ -406,32 +415,32 @@ pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_s
     clock::follow(step);
     abort_turn(step, Abort::of(AbortReason::Cut, Boundary::Bootstrap, "fork"));
     step.emit(AgentForked { agent_id, parent, at_seq });
-    let open: Vec<TaskId> = step.state.tasks.open().keys().cloned().collect();
+    let open: Vec<TaskId> = step.state.planes.tasks.open().keys().cloned().collect();
     for task_id in &open {
         interrupt(step, task_id, vec!["fork".to_owned()]);
     }
-    let waits: Vec<_> = step.state.waits.open().keys().cloned().collect();
+    let waits: Vec<_> = step.state.planes.waits.open().keys().cloned().collect();
     for wait in &waits {
         cancel_wait(step, wait, "fork");
     }
-    let timers: Vec<_> = step.state.timers.active().keys().cloned().collect();
+    let timers: Vec<_> = step.state.planes.timers.active().keys().cloned().collect();
     for timer in &timers {
         cancel_timer(step, timer, "fork");
     }
-    let triggers: Vec<_> = step.state.triggers.values().cloned().collect();
+    let triggers: Vec<_> = step.state.planes.triggers.values().cloned().collect();
     for trigger in triggers {
         trigger::end(step, &trigger, "fork".to_owned());
     }
-    let approvals: Vec<_> = step.state.approvals.pending().keys().cloned().collect();
+    let approvals: Vec<_> = step.state.planes.approvals.pending().keys().cloned().collect();
     for approval_id in approvals {
         let decided_by = "fork".to_owned();
         step.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by, lets_call: false });
     }
     let evidence = || vec!["fork".to_owned()];
-    if let Some(workspace) = step.state.workspaces.occupied().map(str::to_owned) {
+    if let Some(workspace) = step.state.planes.workspaces.occupied().map(str::to_owned) {
         workspace::released(step, workspace, None, None, Boundary::Bootstrap, "fork");
     }
-    let worktrees = step.state.workspaces.attached().values().filter(|workspace| workspace.worktree.is_some());
+    let worktrees = step.state.planes.workspaces.attached().values().filter(|workspace| workspace.worktree.is_some());
     let worktrees: Vec<String> = worktrees.map(|workspace| workspace.root.clone()).collect();
     for root in worktrees {
         step.emit(WorkspaceDetached { root, evidence: evidence() });

@@ -24,28 +24,28 @@ use super::hold;
 const NOTE_BYTES: usize = 200;
 
 pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
-    if !step.state.is_runnable() {
+    if !step.state.lifecycle.is_runnable() {
         return Answer::Unchanged;
     }
     let now = step.now;
     if step.state.renewal().is_some_and(|midnight| midnight <= now) {
         step.emit(BudgetRenewed { since: Spending::day_begins(now) });
     }
-    if step.state.disk_short.as_ref().is_some_and(|short| short.until <= now) {
+    if step.state.lifecycle.disk_short.as_ref().is_some_and(|short| short.until <= now) {
         step.emit(DiskHasRoom {});
     }
     hold::release_due(step, now);
     let approvals: Vec<ApprovalId> =
-        step.state.approvals.due_by(now).map(|approval| approval.approval_id.clone()).collect();
+        step.state.planes.approvals.due_by(now).map(|approval| approval.approval_id.clone()).collect();
     for approval in &approvals {
         expire_approval(step, approval);
     }
-    let timers: Vec<TimerId> = step.state.timers.due_by(now).map(|timer| timer.timer_id.clone()).collect();
+    let timers: Vec<TimerId> = step.state.planes.timers.due_by(now).map(|timer| timer.timer_id.clone()).collect();
     for timer in &timers {
         fire_timer(step, timer);
     }
     let rechecks: Vec<WorkItemId> =
-        step.state.work.rechecks_due_by(now).map(|item| item.work_item_id.clone()).collect();
+        step.state.planes.work.rechecks_due_by(now).map(|item| item.work_item_id.clone()).collect();
     for item in &rechecks {
         fire_recheck(step, item);
     }
@@ -53,7 +53,7 @@ pub(super) fn fire_due(step: &mut Step<'_>) -> Answer {
 }
 
 fn expire_approval(step: &mut Step<'_>, id: &ApprovalId) {
-    let Some(approval) = step.state.approvals.pending().get(id).cloned() else { return };
+    let Some(approval) = step.state.planes.approvals.pending().get(id).cloned() else { return };
     let grant = approval.default == ApprovalDefault::Grant;
     step.emit(ApprovalDecided {
         approval_id: id.clone(),
@@ -89,7 +89,7 @@ pub(super) fn tell_decision(step: &mut Step<'_>, approval: &Approval, grant: boo
 /// Accounts for every occurrence up to now: one becomes the tick, the others are told with it or skipped.
 fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
     pass_over_fired(step, id);
-    let Some(timer) = step.state.timers.get(id).cloned() else { return };
+    let Some(timer) = step.state.planes.timers.get(id).cloned() else { return };
     let Some(next) = timer.next_fire_at else { return };
     // Those that have fired are not told with those before them.
     let fired = timer.told.as_ref().and_then(|told| told.run_after(&timer.schedule, next));
@@ -124,7 +124,7 @@ fn fire_timer(step: &mut Step<'_>, id: &TimerId) {
 /// Occurrences that have fired do not fire again because the clock was set back and shows their time once more.
 fn pass_over_fired(step: &mut Step<'_>, id: &TimerId) {
     loop {
-        let Some(timer) = step.state.timers.get(id) else { return };
+        let Some(timer) = step.state.planes.timers.get(id) else { return };
         let Some((next, told)) = timer.next_fire_at.zip(timer.told.as_ref()) else { return };
         let Some(fired) = told.run_of(&timer.schedule, next) else { return };
         let Some(due) = timer.schedule.due(next, step.now.min(fired.last)) else { return };
@@ -158,7 +158,7 @@ fn tell(step: &mut Step<'_>, timer: &Timer, due: Time, next_fire_at: Option<Time
 
 /// A check that could not be done must not hide what it was to look for: only its own word holds a tick back.
 pub(super) fn finish_check(step: &mut Step<'_>, id: &TimerId, due: Time, checked: Checked) -> Answer {
-    let Some(timer) = step.state.timers.get(id).cloned() else { return Answer::Unchanged };
+    let Some(timer) = step.state.planes.timers.get(id).cloned() else { return Answer::Unchanged };
     if timer.checking.is_none_or(|checking| checking.due != due) {
         return Answer::Unchanged;
     }
@@ -187,7 +187,7 @@ pub(super) fn finish_check(step: &mut Step<'_>, id: &TimerId, due: Time, checked
 
 /// The occurrence that is being checked gets no tick.
 pub(super) fn end_check(step: &mut Step<'_>, id: &TimerId, reason: MissedReason, note: Option<String>) {
-    let Some(timer) = step.state.timers.get(id) else { return };
+    let Some(timer) = step.state.planes.timers.get(id) else { return };
     let Some(checking) = timer.checking else { return };
     let (next_fire_at, missed_count) = (timer.next_fire_at, timer.missed_count.saturating_add(1));
     let (timer_id, first, last) = (id.clone(), checking.due, checking.due);
@@ -196,15 +196,15 @@ pub(super) fn end_check(step: &mut Step<'_>, id: &TimerId, reason: MissedReason,
 
 /// The checks that are under way are cut: a stopped agent runs none.
 pub(super) fn end_checks(step: &mut Step<'_>) {
-    for timer in step.state.timers.checking().clone() {
+    for timer in step.state.planes.timers.checking().clone() {
         end_check(step, &timer, MissedReason::Stopped, None);
     }
 }
 
 /// Checks that ended with their process are done again, for the same occurrence.
 pub(super) fn check_again(step: &mut Step<'_>) {
-    for timer_id in step.state.timers.checking().clone() {
-        let Some(timer) = step.state.timers.get(&timer_id) else { continue };
+    for timer_id in step.state.planes.timers.checking().clone() {
+        let Some(timer) = step.state.planes.timers.get(&timer_id) else { continue };
         let Some(checking) = timer.checking else { continue };
         let (due, next_fire_at, evidence) = (checking.due, timer.next_fire_at, vec!["restart".to_owned()]);
         step.emit(TimerCheckStarted { timer_id, due, next_fire_at, evidence });
@@ -238,13 +238,13 @@ struct Run {
 
 fn missed(step: &mut Step<'_>, id: &TimerId, run: Run, reason: MissedReason, next_fire_at: Option<Time>) {
     let Run { count, first, last } = run;
-    let missed_count = step.state.timers.get(id).map_or(0, |timer| timer.missed_count).saturating_add(count);
+    let missed_count = step.state.planes.timers.get(id).map_or(0, |timer| timer.missed_count).saturating_add(count);
     step.emit(TimerMissed { timer_id: id.clone(), count, first, last, reason, next_fire_at, missed_count, note: None });
 }
 
 /// Occurrences that came due while the tick was waiting are told with it when it is taken.
 pub(crate) fn account_for_waiting_tick(step: &mut Step<'_>, id: &TimerId) {
-    let Some(timer) = step.state.timers.get(id) else { return };
+    let Some(timer) = step.state.planes.timers.get(id) else { return };
     if timer.catch_up == CatchUp::All {
         return;
     }
@@ -256,7 +256,7 @@ pub(crate) fn account_for_waiting_tick(step: &mut Step<'_>, id: &TimerId) {
 
 /// A recheck reminds; it unblocks nothing.
 fn fire_recheck(step: &mut Step<'_>, id: &WorkItemId) {
-    let Some(item) = step.state.work.open(id) else { return };
+    let Some(item) = step.state.planes.work.open(id) else { return };
     let Some(due) = item.recheck_at else { return };
     let message_id = step.fresh.message();
     let message = ticks::recheck_tick(message_id.clone(), item);

@@ -43,13 +43,13 @@ pub fn carry_out(
         | DecisionKind::WaitForOperator
         | DecisionKind::Sleep => rest(&mut step, decision, before),
         DecisionKind::Stop => {
-            if step.state.decision.as_ref() != Some(decision) {
+            if step.state.decision() != Some(decision) {
                 record(&mut step, decision);
             }
         }
         DecisionKind::StayIdle => {
             // Already asleep, and what it slept for is gone: said once, so that the last decision is never stale.
-            let last = step.state.decision.as_ref().map(|last| last.kind);
+            let last = step.state.decision().map(|last| last.kind);
             if !matches!(last, Some(DecisionKind::Sleep | DecisionKind::StayIdle)) {
                 record(&mut step, decision);
             }
@@ -69,7 +69,7 @@ fn record(step: &mut Step<'_>, decision: &Decision) {
 
 fn start_turn(step: &mut Step<'_>, decision: &Decision) {
     let Some(message_id) = decision.message_id.clone() else { return };
-    let Some(entry) = step.state.queue.get(&message_id) else { return };
+    let Some(entry) = step.state.planes.queue.get(&message_id) else { return };
     let Classified::Reenter { continuation, matched } = classify_entry(step.state, entry) else { return };
     let (replays, message, queued) = (entry.taken, entry.message.clone(), entry.seq);
     let answers = answers(step.state, entry, &continuation, &matched);
@@ -88,7 +88,7 @@ fn start_turn(step: &mut Step<'_>, decision: &Decision) {
     step.emit(TurnStarted {
         turn_id,
         exec_id: exec_id.clone(),
-        turn_index: step.state.turn_index + 1,
+        turn_index: step.state.turns.last_index + 1,
         message_id,
         work_item_id,
         continuation,
@@ -110,20 +110,20 @@ fn answers(
     if continuation.trigger_kind == TriggerKind::OperatorInput {
         return Some(entry.message.message_id.clone());
     }
-    let awaited = || matched.iter().find_map(|wait| state.waits.get(wait)?.answers.clone());
+    let awaited = || matched.iter().find_map(|wait| state.planes.waits.get(wait)?.answers.clone());
     entry.answers.clone().or_else(|| entry.message.answers().cloned()).or_else(awaited)
 }
 
 /// A turn is about the item its message names, else about the one in focus. It moves no focus. An item whose budget is
 /// spent pays for no turn: somebody who speaks to the agent is answered all the same, in a turn about no item.
 fn binding(state: &AgentState, named: Option<&WorkItemId>) -> Option<WorkItemId> {
-    let item = named.and_then(|id| state.work.open(id)).or_else(|| state.work.current())?;
+    let item = named.and_then(|id| state.planes.work.open(id)).or_else(|| state.planes.work.current())?;
     item.spent().is_none().then(|| item.work_item_id.clone())
 }
 
 fn reduce(step: &mut Step<'_>, decision: &Decision) {
     let Some(message_id) = decision.message_id.clone() else { return };
-    let Some(entry) = step.state.queue.get(&message_id) else { return };
+    let Some(entry) = step.state.planes.queue.get(&message_id) else { return };
     let (classified, replays) = (classify_entry(step.state, entry), entry.taken);
     record(step, decision);
     match classified {
@@ -144,11 +144,11 @@ fn emit_tick(step: &mut Step<'_>, decision: &Decision) {
 
 #[allow(clippy::wildcard_enum_match_arm, reason = "no other reason emits a tick")]
 fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Option<crate::message::Message> {
-    let item = decision.work_item_id.as_ref().and_then(|id| state.work.open(id));
+    let item = decision.work_item_id.as_ref().and_then(|id| state.planes.work.open(id));
     match decision.reason {
         Reason::ContinueActive => Some(ticks::work_tick(message_id, OfferedItem::Current, item?)),
         Reason::QueuedAvailable => Some(ticks::work_tick(message_id, OfferedItem::Queued, item?)),
-        Reason::WakeHint => Some(ticks::hint_tick(state, message_id, state.hints.deliverable()?)),
+        Reason::WakeHint => Some(ticks::hint_tick(state, message_id, state.planes.hints.deliverable()?)),
         _ => None,
     }
 }
@@ -156,7 +156,7 @@ fn tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Optio
 /// Puts the agent to rest, once; and tells the operator, once, of what only they can settle.
 fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
     // Work may get stuck while the agent sleeps for something else.
-    let same = before == Status::Asleep && step.state.decision.as_ref() == Some(decision);
+    let same = before == Status::Asleep && step.state.decision() == Some(decision);
     if same {
         return tell_what_waits(step);
     }
@@ -173,10 +173,10 @@ fn rest(step: &mut Step<'_>, decision: &Decision, before: Status) {
 fn tell_what_waits(step: &mut Step<'_>) {
     tell_of_budget(step);
     tell_of_pace(step);
-    let untold: Vec<WorkItem> = step.state.work.untold().cloned().collect();
+    let untold: Vec<WorkItem> = step.state.planes.work.untold().cloned().collect();
     for item in untold {
         let (id, objective) = (item.work_item_id.clone(), &item.objective);
-        let spent = item.spent().filter(|_| step.state.work.standing(&id) == Some(Standing::BudgetSpent));
+        let spent = item.spent().filter(|_| step.state.planes.work.standing(&id) == Some(Standing::BudgetSpent));
         let text = match spent {
             Some(Reached { measure, used, max }) => {
                 let work_item_id = Some(id.clone());
@@ -202,7 +202,7 @@ fn tell_what_waits(step: &mut Step<'_>) {
 
 /// A child's supervisor hears of it with its end; everybody else has an operator.
 fn tell_of_budget(step: &mut Step<'_>) {
-    if step.state.spending.told || step.state.identity.supervisor.is_some() {
+    if step.state.accounts.spending.told || step.state.definition.identity.supervisor.is_some() {
         return;
     }
     let Some(Spent { reached: Reached { measure, used, max }, until }) = step.state.spent() else { return };
@@ -221,12 +221,12 @@ fn tell_of_budget(step: &mut Step<'_>) {
 
 /// A child that waits for an hour is told of, too: it does not fail, so its supervisor does not hear of it.
 fn tell_of_pace(step: &mut Step<'_>) {
-    if step.state.pace.is_told() {
+    if step.state.accounts.pace.is_told() {
         return;
     }
     let Some(not_before) = step.state.pace_ends().filter(|until| *until > step.now) else { return };
     let text = paced_turns(step.state);
-    step.emit(SelfTurnsPaced { per_hour: step.state.limits.self_turns_per_hour, not_before });
+    step.emit(SelfTurnsPaced { per_hour: step.state.definition.limits.self_turns_per_hour, not_before });
     let brief_id = step.fresh.brief();
     step.emit(BriefRecorded {
         brief_id,

@@ -19,7 +19,7 @@ const QUOTED_BYTES: usize = 200;
 
 /// A message that keeps taking the process down with it is given up.
 pub(super) fn replay_or_give_up(step: &mut Step<'_>, message_id: &MessageId) {
-    let Some(entry) = step.state.queue.get(message_id) else { return };
+    let Some(entry) = step.state.planes.queue.get(message_id) else { return };
     let (since_round, in_all) = (entry.crashes_since_round + 1, entry.crashes + 1);
     let few = since_round < limits::CRASHES_WITHOUT_ROUND && in_all < limits::CRASHES_MAX;
     if few || planted!(EndlessReplay) {
@@ -36,7 +36,7 @@ pub(super) fn replay_or_give_up(step: &mut Step<'_>, message_id: &MessageId) {
 }
 
 pub(super) fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, text: String) {
-    let asked = step.state.queue.get(message_id).and_then(|entry| entry.answers.as_ref());
+    let asked = step.state.planes.queue.get(message_id).and_then(|entry| entry.answers.as_ref());
     let answers = still_asked(step.state, asked, message_id);
     step.emit(MessageAborted { message_id: message_id.clone(), given_up: true, evidence, answers });
     return_interjections(step, message_id);
@@ -61,7 +61,7 @@ fn named(entry: &Entry) -> String {
 /// How the operator gets it worked on after all.
 fn again(state: &AgentState, entry: &Entry) -> String {
     let (id, message) = (state.id(), &entry.message);
-    let owed = message.task_id().filter(|task| state.tasks.owed().contains_key(*task));
+    let owed = message.task_id().filter(|task| state.planes.tasks.owed().contains_key(*task));
     if let Some(task) = owed {
         return format!("The result of {task} is kept; your next message brings it: abide send {id} TEXT");
     }

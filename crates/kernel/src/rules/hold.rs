@@ -26,7 +26,7 @@ pub(super) fn cause(
     }
     // A model that was reached and could not do it has a key that works: others of its messages may go on. One without
     // a price was not asked, and waits for a person like one without a key.
-    let tried = &step.state.queue.get(message_id)?.tried;
+    let tried = &step.state.planes.queue.get(message_id)?.tried;
     let of_key = |tried: &Tried| tried.error == ProviderError::Auth;
     let for_a_person = |tried: &Tried| of_key(tried) || tried.error == ProviderError::Unpriced;
     if !tried.iter().all(for_a_person) || !tried.iter().any(of_key) {
@@ -68,13 +68,13 @@ pub(super) fn hold(
 
 /// The cause is gone, or time to look at it again has come.
 pub(super) fn release(step: &mut Step<'_>, evidence: &str) -> Answer {
-    let Some(cause) = step.state.held.as_ref().map(|held| held.cause) else { return Answer::Unchanged };
+    let Some(cause) = step.state.lifecycle.turns_held.as_ref().map(|held| held.cause) else { return Answer::Unchanged };
     step.emit(TurnsReleased { cause, evidence: evidence.to_owned() });
     Answer::Done
 }
 
 pub(super) fn release_cause(step: &mut Step<'_>, cause: HoldCause, evidence: &str) -> Answer {
-    match &step.state.held {
+    match &step.state.lifecycle.turns_held {
         Some(held) if held.cause == cause => release(step, evidence),
         Some(_) | None => Answer::Unchanged,
     }
@@ -82,7 +82,7 @@ pub(super) fn release_cause(step: &mut Step<'_>, cause: HoldCause, evidence: &st
 
 /// At the instant that was recorded with the hold.
 pub(super) fn release_due(step: &mut Step<'_>, now: Time) {
-    if step.state.held.as_ref().is_some_and(|held| held.until <= now) {
+    if step.state.lifecycle.turns_held.as_ref().is_some_and(|held| held.until <= now) {
         release(step, "due");
     }
 }

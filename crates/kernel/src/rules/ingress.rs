@@ -21,7 +21,7 @@ pub(super) fn queue(step: &mut Step<'_>, new: NewMessage) -> Result<Answer, Refu
 }
 
 fn require_room(step: &Step<'_>, message: &Message) -> Result<(), Refusal> {
-    let (messages, bytes) = (step.state.queue.len(), step.state.queue.body_bytes());
+    let (messages, bytes) = (step.state.planes.queue.len(), step.state.planes.queue.body_bytes());
     let too_large = bytes.saturating_add(message.body_bytes()) > limits::QUEUE_BYTES;
     if messages < limits::QUEUE_MIN || (messages < limits::QUEUE_MAX && !too_large) {
         return Ok(());
@@ -40,7 +40,9 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
             "leave the origin out, or choose the kind that this sender may send",
         ));
     }
-    if let Some(supervisor) = step.state.identity.supervisor.as_ref().filter(|_| kind == MessageKind::OperatorPrompt) {
+    if let Some(supervisor) =
+        step.state.definition.identity.supervisor.as_ref().filter(|_| kind == MessageKind::OperatorPrompt)
+    {
         return Err(Refusal::new(
             "supervised",
             format!("{} works for {}, and takes no operator's messages", step.state.id(), supervisor.agent_id),
@@ -64,7 +66,7 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
         ));
     }
     if let Some(id) = &new.trigger_id {
-        match step.state.triggers.get(id).map(|trigger| trigger.delivery_mode) {
+        match step.state.planes.triggers.get(id).map(|trigger| trigger.delivery_mode) {
             Some(DeliveryMode::EnqueueMessage) => {}
             Some(DeliveryMode::WakeHint) => {
                 return Err(Refusal::new(
@@ -77,11 +79,11 @@ pub(super) fn shape(step: &mut Step<'_>, new: NewMessage) -> Result<Message, Ref
         }
     }
     let message_id = new.message_id.unwrap_or_else(|| step.fresh.message());
-    if step.state.queue.get(&message_id).is_some() {
+    if step.state.planes.queue.get(&message_id).is_some() {
         return Err(Refusal::new("duplicate_message", format!("{message_id} is here already"), "do not send it again"));
     }
     let origin_id = new.from_agent.as_ref().map(|agent| agent.as_str().to_owned()).or(new.origin_id);
-    let trigger_item = new.trigger_id.as_ref().and_then(|id| step.state.triggers.get(id)?.work_item_id.clone());
+    let trigger_item = new.trigger_id.as_ref().and_then(|id| step.state.planes.triggers.get(id)?.work_item_id.clone());
     let trust = if new.same_tree && origin == OriginKind::Agent { Trust::TrustedIntegration } else { origin.trust() };
     let labels = Labels {
         correlation_id: new.correlation_id,
@@ -116,17 +118,17 @@ pub(super) fn wake(
         return Err(Refusal::new("wake_too_large", "the wake hint is too large", "send a message instead"));
     }
     let source = resource.clone().or(source).unwrap_or_else(|| "operator".to_owned());
-    let generation = step.state.hints.next_generation();
+    let generation = step.state.planes.hints.next_generation();
     let status = step.state.status();
     let (disposition, why) = if status == Status::Stopped {
         (Disposition::Ignored, "the agent is stopped; start it first")
-    } else if step.state.hints.sources() >= limits::HINT_SOURCES_MAX && !step.state.hints.knows(&source) {
+    } else if step.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX && !step.state.planes.hints.knows(&source) {
         return Err(Refusal::new("too_many_hints", "too many sources have hints pending", "send it again later"));
     } else if status == Status::AwakeRunning {
         (Disposition::Coalesced, "a turn is running; the hint follows it")
-    } else if step.state.queue.queued() > 0 {
+    } else if step.state.planes.queue.queued() > 0 {
         (Disposition::Coalesced, "messages are queued; the hint follows them")
-    } else if step.state.hints.pending().contains_key(&source) {
+    } else if step.state.planes.hints.pending().contains_key(&source) {
         (Disposition::Coalesced, "a hint of this source is pending already")
     } else {
         (Disposition::Triggered, "the agent will look")
@@ -150,7 +152,7 @@ pub(super) fn wake(
 /// classified by the rules that will be applied to it.
 fn outlook(step: &mut Step<'_>, source: &str) -> Option<(Disposition, String)> {
     let message_id = step.fresh.message();
-    let hint = step.state.hints.deliverable().filter(|hint| hint.source == source)?;
+    let hint = step.state.planes.hints.deliverable().filter(|hint| hint.source == source)?;
     match classify(step.state, &hint_tick(step.state, message_id, hint)) {
         Classified::Reenter { .. } => None,
         Classified::Reduce { .. } => Some((

@@ -39,11 +39,11 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
     let message = line(wanted.message, limits::TEXT_BYTES, "message")?;
     let instructions = wanted.instructions.map(|text| line(text, limits::TEXT_BYTES, "instructions")).transpose()?;
     let work_item_id = work::anchor(step, wanted.work_item_id)?;
-    if step.state.identity.depth() >= limits::CHILD_DEPTH_MAX {
-        let detail = format!("you are {} below the agent at the top", step.state.identity.depth());
+    if step.state.definition.identity.depth() >= limits::CHILD_DEPTH_MAX {
+        let detail = format!("you are {} below the agent at the top", step.state.definition.identity.depth());
         return Err(Refusal::new("too_deep", detail, "do it yourself, or report to your supervisor"));
     }
-    let open = step.state.tasks.children().count();
+    let open = step.state.planes.tasks.children().count();
     if open >= limits::CHILDREN_MAX {
         let hint = "wait for one of them: WaitFor with wake task_result; or stop one: TaskStop";
         return Err(Refusal::new("too_many_children", format!("{open} children are at work"), hint));
@@ -62,14 +62,14 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
         message,
         workspace_mode: wanted.workspace_mode,
         folder,
-        default_model: wanted.model.is_none() && step.state.config.default_model,
-        default_fallback: step.state.config.default_fallback,
-        model: wanted.model.unwrap_or_else(|| step.state.config.model.clone()),
-        fallback: step.state.config.fallback.clone(),
+        default_model: wanted.model.is_none() && step.state.definition.config.default_model,
+        default_fallback: step.state.definition.config.default_fallback,
+        model: wanted.model.unwrap_or_else(|| step.state.definition.config.model.clone()),
+        fallback: step.state.definition.config.fallback.clone(),
         instructions,
-        network: step.state.config.network,
+        network: step.state.definition.config.network,
         grant,
-        credentials: step.state.config.credentials.of_child(),
+        credentials: step.state.definition.config.credentials.of_child(),
     };
     let (agent_id, task_id) = (child_id(step), step.fresh.task());
     let created = TaskCreated::of_child(task_id.clone(), &agent_id, child);
@@ -79,7 +79,7 @@ pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted
 
 /// A name below its supervisor's; numbers are not used twice.
 fn child_id(step: &Step<'_>) -> AgentId {
-    let number = format!(".{}", step.state.tasks.children_made() + 1);
+    let number = format!(".{}", step.state.planes.tasks.children_made() + 1);
     let own = limits::clip(step.state.id().as_str(), limits::AGENT_ID_BYTES - number.len());
     AgentId::new(&format!("{own}{number}")).unwrap_or_else(|_| step.state.id().clone())
 }
@@ -115,13 +115,13 @@ fn begin(step: &mut Step<'_>, identity: Identity, config: Config) {
 
 /// Its supervisor, or a person, wants it no longer.
 pub(super) fn dismiss(step: &mut Step<'_>, evidence: Vec<String>) -> Result<Answer, Refusal> {
-    if step.state.identity.supervisor.is_none() {
+    if step.state.definition.identity.supervisor.is_none() {
         return Err(Refusal::new("not_a_child", "this agent has no supervisor", "stop it instead"));
     }
-    if step.state.leaving.is_some() {
+    if step.state.lifecycle.leaving.is_some() {
         return Ok(Answer::Unchanged);
     }
-    let text = step.state.last_said.clone().unwrap_or_default();
+    let text = step.state.turns.last_text.clone().unwrap_or_default();
     leave(step, TaskStatus::Cancelled, text, evidence);
     Ok(Answer::Done)
 }
@@ -134,11 +134,11 @@ fn leave(step: &mut Step<'_>, status: TaskStatus, text: String, evidence: Vec<St
 /// A child that has nothing left to do has its result. One that only a person could help is of no use to its
 /// supervisor: nobody speaks to a child.
 pub(crate) fn leave_if_done(step: &mut Step<'_>, decision: &Decision) {
-    if !step.state.is_working_child() || !step.state.tasks.open().is_empty() {
+    if !step.state.is_working_child() || !step.state.planes.tasks.open().is_empty() {
         return;
     }
     let evidence = vec![format!("decision {} {}", decision.kind, decision.reason)];
-    let said = step.state.last_said.clone().unwrap_or_default();
+    let said = step.state.turns.last_text.clone().unwrap_or_default();
     match decision.kind {
         DecisionKind::Sleep => {
             let failed = crate::scheduler::closure::closure(step.state).outcome == Some(ClosureOutcome::Failed);
@@ -175,15 +175,15 @@ fn ends_by_itself(reason: Reason) -> bool {
 /// The next thing that a leaving child lets go of.
 pub(super) fn go_on_leaving(step: &mut Step<'_>) {
     let state = &*step.state;
-    let waits = state.leaving.as_ref().is_none_or(|leaving| leaving.reporting)
-        || state.archived
-        || !state.tasks.open().is_empty()
+    let waits = state.lifecycle.leaving.as_ref().is_none_or(|leaving| leaving.reporting)
+        || state.lifecycle.archived
+        || !state.planes.tasks.open().is_empty()
         // What could not be released is an error that every surface shows; it must not keep the child here.
-        || (state.workspaces.occupied().is_some() && state.runtime_error.is_none());
+        || (state.planes.workspaces.occupied().is_some() && state.lifecycle.runtime_error.is_none());
     if waits {
         return;
     }
-    let worktrees = state.workspaces.attached().values().filter(|bound| bound.worktree.is_some());
+    let worktrees = state.planes.workspaces.attached().values().filter(|bound| bound.worktree.is_some());
     let wanted = worktrees.clone().filter(|bound| !bound.removing && bound.kept.is_none());
     let wanted: Vec<String> = wanted.map(|bound| bound.root.clone()).collect();
     let removing = worktrees.clone().any(|bound| bound.removing);
@@ -197,7 +197,7 @@ pub(super) fn go_on_leaving(step: &mut Step<'_>) {
 
 /// Its supervisor knows: the child is gone.
 pub(super) fn heard(step: &mut Step<'_>) -> Result<Answer, Refusal> {
-    if !step.state.leaving.as_ref().is_some_and(|leaving| leaving.reporting) {
+    if !step.state.lifecycle.leaving.as_ref().is_some_and(|leaving| leaving.reporting) {
         return Err(Refusal::new("not_leaving", "this agent has nothing to report", "leave it at work"));
     }
     step.emit(AgentArchived {});
@@ -208,6 +208,7 @@ pub(super) fn heard(step: &mut Step<'_>) -> Result<Answer, Refusal> {
 pub(super) fn take_up_again(step: &mut Step<'_>) {
     let again: Vec<_> = step
         .state
+        .planes
         .tasks
         .children()
         .filter_map(|task| match task.status {

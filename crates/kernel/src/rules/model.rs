@@ -17,28 +17,28 @@ use super::turn::{emit_terminal, fail_message, stale, tell, turn_of};
 
 pub(super) fn configure(step: &mut Step<'_>, change: ConfigChange) -> Result<Answer, Refusal> {
     if change.budget.is_some()
-        && let Some(supervisor) = &step.state.identity.supervisor
+        && let Some(supervisor) = &step.state.definition.identity.supervisor
     {
         let detail = "a child spends what its supervisor granted it when it was made";
         let hint = format!("raise the budget of {}; what it makes next is granted more", supervisor.top);
         return Err(Refusal::new("granted_budget", detail, hint));
     }
-    let role = change.role.filter(|role| *role != step.state.identity.role);
-    let config = step.state.config.with(change);
+    let role = change.role.filter(|role| *role != step.state.definition.identity.role);
+    let config = step.state.definition.config.with(change);
     Ok(set(step, config, role))
 }
 
 /// An agent without models of its own has those of the settings, as they are now.
 pub(super) fn follow(step: &mut Step<'_>, models: &DefaultModels) {
-    let config = step.state.config.following(models);
+    let config = step.state.definition.config.following(models);
     set(step, config, None);
 }
 
 fn set(step: &mut Step<'_>, config: Config, role: Option<Role>) -> Answer {
-    if step.state.config == config && role.is_none() {
+    if step.state.definition.config == config && role.is_none() {
         return Answer::Unchanged;
     }
-    let others = !step.state.config.models().eq(config.models());
+    let others = !step.state.definition.config.models().eq(config.models());
     step.emit(AgentConfigured { config, role });
     if others {
         release(step);
@@ -61,7 +61,7 @@ pub(super) fn back(step: &mut Step<'_>) {
 
 /// Gives those that wait for a time another one, or none.
 fn let_go(step: &mut Step<'_>, reason: RequeueReason, not_before: Option<Time>, which: impl Fn(&Entry) -> bool) {
-    let waiting = step.state.queue.delayed().filter(|entry| which(entry));
+    let waiting = step.state.planes.queue.delayed().filter(|entry| which(entry));
     let waiting: Vec<MessageId> = waiting.map(|entry| entry.message.message_id.clone()).collect();
     for message_id in waiting {
         step.emit(MessageRequeued { message_id, reason, not_before });
@@ -110,9 +110,9 @@ fn settle_failure(
     let (error, retry_after_ms) = (failed.error, failed.retry_after_ms);
     let text = provider::failure_text(error, &failed.message);
     let (model, message_id) = (turn.model.clone(), turn.message_id.clone());
-    let known = step.state.troubles.iter().any(|known| known.model == model && known.error == error);
+    let known = step.state.models.failures.iter().any(|known| known.model == model && known.error == error);
     let not_before = next_try(step, &message_id, &model, &failed, jitter);
-    let several = step.state.config.models().nth(1).is_some();
+    let several = step.state.definition.config.models().nth(1).is_some();
     step.emit(ProviderRoundFailed { not_before, model: several.then(|| model.clone()), ..failed });
     let next = step.state.free_for(&message_id, step.now).filter(|_| falls_back).map(str::to_owned);
     if let Some(next) = next {
@@ -148,7 +148,7 @@ fn settle_failure(
     if not_before.is_some() {
         step.emit(MessageRequeued { message_id, reason: RequeueReason::ProviderBackoff, not_before });
     } else {
-        fail_message(step, &message_id, turn.answers.clone(), text);
+        fail_message(step, &message_id, turn.answers().cloned(), text);
     }
 }
 
@@ -164,7 +164,7 @@ fn next_try(
     if !provider::rule(failed.error).passes_with_time {
         return None;
     }
-    let under_it = step.state.queue.get(message_id).map_or(0, |entry| entry.provider_failures);
+    let under_it = step.state.planes.queue.get(message_id).map_or(0, |entry| entry.provider_failures);
     let failures = step.state.failures_of(model).max(under_it);
     let backoff = step.now.plus_ms(backoff_ms(failures, jitter));
     let said = failed.retry_after_ms.map(|ms| step.now.plus_ms(ms.min(limits::PROVIDER_RETRY_MAX_MS)));

@@ -12,7 +12,7 @@ use super::act::{Actor, Asked, Done, request_approval};
 /// The call as it may run now. A person's approval of it is used up here.
 pub(super) fn pass(step: &mut Step<'_>, exec_id: &ExecId, call_id: &CallId, call: ToolCall) -> ToolCall {
     let ToolCall::NeedsApproval(needed) = call else { return call };
-    let Some(grant) = step.state.approvals.grant_of(&needed.digest, step.now) else {
+    let Some(grant) = step.state.planes.approvals.grant_of(&needed.digest, step.now) else {
         return ToolCall::NeedsApproval(needed);
     };
     let approval_id = grant.approval_id.clone();
@@ -24,7 +24,7 @@ pub(super) fn pass(step: &mut Step<'_>, exec_id: &ExecId, call_id: &CallId, call
 /// decision starts the next one. A model that tries again meanwhile is told so, and may do something else.
 pub(super) fn ask(step: &mut Step<'_>, exec_id: &ExecId, tool: &str, needed: ApprovalNeeded) -> Result<Done, Refusal> {
     let ApprovalNeeded { digest, summary, deadline_ms, default, call: _ } = needed;
-    if let Some(pending) = step.state.approvals.pending_call(&digest) {
+    if let Some(pending) = step.state.planes.approvals.pending_call(&digest) {
         let (id, hint) =
             (&pending.approval_id, "its decision comes as a message; until then do something else, or end");
         let message = format!("{id} asks a person about this very call already");

@@ -60,7 +60,7 @@ fn is_about_waits(fact: &Fact) -> bool {
 
 /// A timer whose last occurrence was told and taken is done.
 fn complete_finished_timers(step: &mut Step<'_>) {
-    let finished: Vec<_> = step.state.timers.finished().iter().cloned().collect();
+    let finished: Vec<_> = step.state.planes.timers.finished().iter().cloned().collect();
     for timer_id in finished {
         let waits = super::waits::naming(step, &crate::fact::Resource::Timer(timer_id.clone()));
         step.emit(TimerCompleted { timer_id });
@@ -73,14 +73,14 @@ fn complete_finished_timers(step: &mut Step<'_>) {
 
 /// Work that was offered again and again, and of which there is no less, waits for the operator, who is told.
 fn hold_endless_work(step: &mut Step<'_>) {
-    let row = step.state.work.row();
+    let row = step.state.planes.work.row();
     if !row.is_too_long() {
         return;
     }
-    let open = step.state.work.items().len();
+    let open = step.state.planes.work.items().len();
     step.emit(WorkTicksSpent { ticks: row.ticks, open_items: open as u64 });
     // Nobody speaks to a child: it fails, and says why.
-    if step.state.identity.supervisor.is_none() {
+    if step.state.definition.identity.supervisor.is_none() {
         let text = crate::explain::endless_work(step.state);
         tell(step, BriefKind::Failure, text, None);
     }
@@ -88,15 +88,16 @@ fn hold_endless_work(step: &mut Step<'_>) {
 
 /// A wait that nothing can end any more would be silence: it ends, and the agent is told.
 fn end_hopeless_waits(step: &mut Step<'_>) {
-    let no_task = step.state.tasks.open().is_empty() && step.state.tasks.owed().is_empty();
-    let no_timer = step.state.timers.active().is_empty();
+    let no_task = step.state.planes.tasks.open().is_empty() && step.state.planes.tasks.owed().is_empty();
+    let no_timer = step.state.planes.timers.active().is_empty();
     for (kind, hopeless, why) in
         [(WaitKind::Task, no_task, "no task is left"), (WaitKind::Timer, no_timer, "no timer is left")]
     {
         if !hopeless {
             continue;
         }
-        let waits: Vec<WaitId> = step.state.waits.unnamed(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
+        let waits: Vec<WaitId> =
+            step.state.planes.waits.unnamed(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
         for wait in waits {
             tell_agent(step, &wait, why, Maker::Model);
             cancel_wait(step, &wait, why);
@@ -107,7 +108,7 @@ fn end_hopeless_waits(step: &mut Step<'_>) {
 /// Tells the agent that a wait of its ended for another reason than what it waited for. Where no person ended it, the
 /// agent's own doing did.
 pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str, by: Maker) {
-    let (work_item_id, answers) = match step.state.waits.get(wait) {
+    let (work_item_id, answers) = match step.state.planes.waits.get(wait) {
         Some(wait) => (wait.work_item_id.clone(), wait.answers.clone()),
         None => (None, None),
     };
@@ -124,10 +125,13 @@ pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str, by: Make
 fn drop_stale_ticks(step: &mut Step<'_>) {
     let stale: Vec<MessageId> = step
         .state
+        .planes
         .work
         .ticking()
         .iter()
-        .filter(|(_, item)| step.state.work.is_spent() || step.state.work.standing(item) != Some(Standing::Runnable))
+        .filter(|(_, item)| {
+            step.state.planes.work.is_spent() || step.state.planes.work.standing(item) != Some(Standing::Runnable)
+        })
         .map(|(tick, _)| tick.clone())
         .collect();
     for tick in stale {
@@ -137,9 +141,10 @@ fn drop_stale_ticks(step: &mut Step<'_>) {
 
 /// Every owed result that nothing carries gets a message, in the commit that made it owed.
 fn queue_owed_results(step: &mut Step<'_>) {
-    let running = step.state.turn.as_ref();
+    let running = step.state.turns.current.as_ref();
     let unsent: Vec<_> = step
         .state
+        .planes
         .tasks
         .unsent()
         .iter()
@@ -147,7 +152,7 @@ fn queue_owed_results(step: &mut Step<'_>) {
         .cloned()
         .collect();
     for task_id in unsent {
-        let Some(task) = step.state.tasks.owed().get(&task_id) else { continue };
+        let Some(task) = step.state.planes.tasks.owed().get(&task_id) else { continue };
         let message_id = step.fresh.message();
         let message = result_message(message_id.clone(), task);
         step.emit(MessageQueued { message: Arc::new(message) });
@@ -186,6 +191,7 @@ fn is_own(task: &Task) -> bool {
 fn examine_parked(step: &mut Step<'_>) {
     let free: Vec<MessageId> = step
         .state
+        .planes
         .queue
         .parked_entries()
         .filter(|entry| !matches!(classify(step.state, &entry.message), Classified::Park { .. }))

@@ -65,13 +65,13 @@ fn is_still_wanted(state: &AgentState, effect: &Effect) -> bool {
         Effect::Turn(effect) => is_call_running(state, effect),
         // A task that ended within the step that started it has nothing to start or to wait for.
         Effect::Command(CommandEffect::Start { task_id, .. } | CommandEffect::Await { task_id }) => {
-            state.tasks.open().contains_key(task_id)
+            state.planes.tasks.open().contains_key(task_id)
         }
         Effect::Child(ChildEffect::Spawn { task_id, .. }) => {
-            state.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
+            state.planes.tasks.open().get(task_id).is_some_and(|task| task.status == TaskStatus::Queued)
         }
         Effect::TimerCheck(TimerCheckEffect::Run { timer_id, due, .. }) => {
-            let checking = state.timers.get(timer_id).and_then(|timer| timer.checking);
+            let checking = state.planes.timers.get(timer_id).and_then(|timer| timer.checking);
             checking.is_some_and(|checking| checking.due == *due)
         }
         Effect::Command(CommandEffect::End { .. } | CommandEffect::Close { .. })
@@ -84,7 +84,7 @@ fn is_still_wanted(state: &AgentState, effect: &Effect) -> bool {
 
 /// A call that was begun and finished within one step has nothing left to do in the world.
 fn is_call_running(state: &AgentState, effect: &TurnEffect) -> bool {
-    let running = |exec_id: &ExecId| state.turn.as_ref().filter(|turn| turn.exec_id == *exec_id);
+    let running = |exec_id: &ExecId| state.turns.current.as_ref().filter(|turn| turn.exec_id == *exec_id);
     match effect {
         TurnEffect::CallModel { exec_id, round, .. } => {
             running(exec_id).is_some_and(|turn| turn.phase == Phase::Model && turn.round == *round)
@@ -92,7 +92,7 @@ fn is_call_running(state: &AgentState, effect: &TurnEffect) -> bool {
         TurnEffect::RunTool { exec_id, call_id, .. } | TurnEffect::AnswerCall { exec_id, call_id, .. } => {
             running(exec_id).is_some_and(|turn| match &turn.phase {
                 Phase::Tools { running, .. } => running.contains_key(call_id),
-                Phase::Model | Phase::Safe => false,
+                Phase::Model | Phase::Safe { .. } => false,
             })
         }
         TurnEffect::EndExec { .. } => true,

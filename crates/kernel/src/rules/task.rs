@@ -24,7 +24,7 @@ use super::work;
 const LISTED_MAX: usize = 100;
 
 pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answer, Refusal> {
-    if step.state.tasks.get(&task.task_id).is_some() {
+    if step.state.planes.tasks.get(&task.task_id).is_some() {
         step.emit(TaskUpdateIgnored {
             task_id: task.task_id,
             reported: TaskStatus::Queued,
@@ -32,7 +32,7 @@ pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answe
         });
         return Ok(Answer::Unchanged);
     }
-    if step.state.tasks.open().len() >= limits::OPEN_RECORDS_MAX {
+    if step.state.planes.tasks.open().len() >= limits::OPEN_RECORDS_MAX {
         return Err(Refusal::new("too_many_tasks", "too many tasks are open", "end some of them first"));
     }
     // A call of the turn that runs. A person's command belongs to no item, and a report may come after its turn.
@@ -41,7 +41,7 @@ pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answe
         task.work_item_id = work::anchor(step, None)?;
     }
     let delegated = match (&task.task_kind, &task.work_item_id, &task.child_agent_id) {
-        (TaskKind::ChildAgent, Some(item), Some(child)) if step.state.work.open(item).is_some() => {
+        (TaskKind::ChildAgent, Some(item), Some(child)) if step.state.planes.work.open(item).is_some() => {
             Some(WorkItemDelegated {
                 work_item_id: item.clone(),
                 task_id: task.task_id.clone(),
@@ -58,13 +58,13 @@ pub(super) fn create(step: &mut Step<'_>, mut task: TaskCreated) -> Result<Answe
 }
 
 pub(super) fn run(step: &mut Step<'_>, task_id: TaskId, recovery: Option<String>) -> Answer {
-    match step.state.tasks.open().get(&task_id).map(|task| task.status) {
+    match step.state.planes.tasks.open().get(&task_id).map(|task| task.status) {
         Some(TaskStatus::Queued) => {
             step.emit(TaskRunning { task_id: task_id.clone(), recovery });
             end_if_unwanted(step, task_id);
             Answer::Done
         }
-        None if planted!(ReopenedTask) && step.state.tasks.owed().contains_key(&task_id) => {
+        None if planted!(ReopenedTask) && step.state.planes.tasks.owed().contains_key(&task_id) => {
             step.emit(TaskRunning { task_id, recovery });
             Answer::Done
         }
@@ -74,13 +74,13 @@ pub(super) fn run(step: &mut Step<'_>, task_id: TaskId, recovery: Option<String>
 
 /// A command whose call was cut off while it became a task, or whose agent was stopped, does not go on.
 fn end_if_unwanted(step: &mut Step<'_>, task_id: TaskId) {
-    let Some(task) = step.state.tasks.open().get(&task_id).filter(|task| task.kind == TaskKind::Command) else {
+    let Some(task) = step.state.planes.tasks.open().get(&task_id).filter(|task| task.kind == TaskKind::Command) else {
         return;
     };
-    let calling = step.state.turn.as_ref().map(|turn| &turn.exec_id);
+    let calling = step.state.turns.current.as_ref().map(|turn| &turn.exec_id);
     let evidence = if task.exec_id.is_some() && task.exec_id.as_ref() != calling {
         "its_call_was_cut_off"
-    } else if !step.state.is_runnable() {
+    } else if !step.state.lifecycle.is_runnable() {
         "agent_not_running"
     } else {
         return;
@@ -90,7 +90,7 @@ fn end_if_unwanted(step: &mut Step<'_>, task_id: TaskId) {
 
 /// What is open, what is owed, and what ended lately; oldest first.
 pub(super) fn list(step: &Step<'_>) -> Listed<TaskView> {
-    let tasks = &step.state.tasks;
+    let tasks = &step.state.planes.tasks;
     let all = tasks.recent().iter().chain(tasks.owed().values()).chain(tasks.open().values());
     let mut all: Vec<&Task> = all.collect();
     all.sort_by_key(|task| task.seq);
@@ -99,7 +99,7 @@ pub(super) fn list(step: &Step<'_>) -> Listed<TaskView> {
 }
 
 pub(super) fn show(step: &Step<'_>, id: &TaskId) -> Acted {
-    match step.state.tasks.get(id) {
+    match step.state.planes.tasks.get(id) {
         Some(task) => done(&TaskView::from(task)),
         None => {
             Err(Refusal::new("not_found", format!("{id} is no task that is open or ended lately"), "list the tasks"))
@@ -120,7 +120,7 @@ pub(super) fn run_command(
     if let Actor::Model(_) = actor {
         return Err(Refusal::new("not_yours", "a model starts commands with ExecCommand", "call ExecCommand"));
     }
-    if !step.state.is_runnable() {
+    if !step.state.lifecycle.is_runnable() {
         let hint = format!("start it first: abide agent start {}", step.state.id());
         return Err(Refusal::new("stopped", "a stopped agent runs no commands", hint));
     }
@@ -134,7 +134,7 @@ pub(super) fn end(step: &mut Step<'_>, status: TaskStatus, end: TaskEnd) -> Resu
     if !status.is_terminal() {
         return Err(Refusal::new("not_terminal", format!("{status} is not an end"), "report how it ended"));
     }
-    if !step.state.tasks.open().contains_key(&end.task_id) {
+    if !step.state.planes.tasks.open().contains_key(&end.task_id) {
         return Ok(ignored(step, end.task_id, status));
     }
     end_open(step, status, end);
@@ -144,7 +144,7 @@ pub(super) fn end(step: &mut Step<'_>, status: TaskStatus, end: TaskEnd) -> Resu
 /// Ends an open task. Its result is owed from here on; settling queues it in the same commit.
 pub(super) fn end_open(step: &mut Step<'_>, status: TaskStatus, mut end: TaskEnd) {
     let task_id = end.task_id.clone();
-    let task = step.state.tasks.open().get(&task_id);
+    let task = step.state.planes.tasks.open().get(&task_id);
     end.evidence.extend(task.iter().flat_map(|task| task.asked.iter().cloned()));
     let delegated_for = task.filter(|task| task.delegated).and_then(|task| task.work_item_id.clone());
     step.emit(match status {
@@ -162,7 +162,7 @@ pub(super) fn end_open(step: &mut Step<'_>, status: TaskStatus, mut end: TaskEnd
 
 /// A late or doubled report is evidence, and changes nothing.
 fn ignored(step: &mut Step<'_>, task_id: TaskId, reported: TaskStatus) -> Answer {
-    let known = step.state.tasks.get(&task_id);
+    let known = step.state.planes.tasks.get(&task_id);
     let why = known.map_or_else(|| "unknown_task".to_owned(), |task| format!("task_is {}", task.status));
     step.emit(TaskUpdateIgnored { task_id, reported, evidence: vec![why] });
     Answer::Unchanged
@@ -170,7 +170,7 @@ fn ignored(step: &mut Step<'_>, task_id: TaskId, reported: TaskStatus) -> Answer
 
 /// A result was read: it is no longer owed, nothing needs to carry it, and nobody waits for it any more.
 pub(super) fn settle_result(step: &mut Step<'_>, task_id: &TaskId, exec_id: &ExecId, evidence: &str) {
-    let Some(task) = step.state.tasks.owed().get(task_id) else { return };
+    let Some(task) = step.state.planes.tasks.owed().get(task_id) else { return };
     let carried_by = task.result_message.clone();
     step.emit(TaskResultDelivered {
         task_id: task_id.clone(),

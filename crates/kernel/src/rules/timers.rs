@@ -29,7 +29,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     let Made { summary, when, catch_up, work_item_id, check } = made;
     let summary = line(summary, limits::LINE_BYTES, "summary")?;
     let check = check.map(|check| line(check, limits::LINE_BYTES, "check")).transpose()?;
-    room(step.state.timers.active().len(), "timers")?;
+    room(step.state.planes.timers.active().len(), "timers")?;
     let work_item_id = work::anchor_for(step, actor, work_item_id)?;
     let after_ms = match when {
         When::AfterMs(ms) => Some(ms),
@@ -91,12 +91,12 @@ fn schedule(step: &Step<'_>, when: When) -> Result<(Schedule, Time), Refusal> {
 }
 
 pub(super) fn cancel(step: &mut Step<'_>, actor: &Actor, id: &TimerId) -> Acted {
-    if step.state.timers.get(id).is_none() {
+    if step.state.planes.timers.get(id).is_none() {
         return Err(Refusal::new("not_found", format!("{id} is not an active timer"), "list the timers"));
     }
     let ended = end_waits_naming(step, actor, &Resource::Timer(id.clone()), "its timer was cancelled");
     // A wait that owned the timer took it along.
-    if step.state.timers.get(id).is_some() {
+    if step.state.planes.timers.get(id).is_some() {
         cancel_timer(step, id, &format!("cancelled_by {}", actor.name()));
     }
     done(&TimerEnded { timer_id: id.clone(), status: TimerStatus::Cancelled, ended_waits: ended })

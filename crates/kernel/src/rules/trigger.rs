@@ -25,7 +25,7 @@ pub(super) fn create(
     address: Option<Address>,
 ) -> Acted {
     let name = line(name, limits::LINE_BYTES, "name")?;
-    room(step.state.triggers.len(), "triggers")?;
+    room(step.state.planes.triggers.len(), "triggers")?;
     if let Some(item) = &work_item_id {
         work::require_open(step, item)?;
     }
@@ -33,7 +33,7 @@ pub(super) fn create(
         Some(Address { trigger_id, url }) => (trigger_id, url),
         None => (step.fresh.trigger(), None),
     };
-    if step.state.triggers.contains_key(&trigger_id) {
+    if step.state.planes.triggers.contains_key(&trigger_id) {
         return Err(Refusal::new("trigger_exists", format!("{trigger_id} is here already"), "list the triggers"));
     }
     step.emit(TriggerCreated { trigger_id: trigger_id.clone(), name, delivery_mode, work_item_id, signed });
@@ -41,7 +41,7 @@ pub(super) fn create(
 }
 
 pub(super) fn rotate(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
-    let generation = match step.state.triggers.get(id) {
+    let generation = match step.state.planes.triggers.get(id) {
         Some(trigger) => trigger.generation.saturating_add(1),
         None => return Err(unknown(id)),
     };
@@ -51,7 +51,7 @@ pub(super) fn rotate(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acte
 }
 
 pub(super) fn revoke(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
-    let Some(trigger) = step.state.triggers.get(id).cloned() else { return Err(unknown(id)) };
+    let Some(trigger) = step.state.planes.triggers.get(id).cloned() else { return Err(unknown(id)) };
     end(step, &trigger, format!("revoked_by {}", actor.name()));
     let ended = end_waits_naming(step, actor, &Resource::Trigger(id.clone()), "its trigger was revoked");
     done(&TriggerEnded { trigger_id: id.clone(), ended_waits: ended })
@@ -77,7 +77,7 @@ pub(super) fn deliver(
     verified: bool,
     delivery: Delivery,
 ) -> Result<Answer, Refusal> {
-    let trigger = step.state.triggers.get(&trigger_id).filter(|trigger| trigger.generation == generation);
+    let trigger = step.state.planes.triggers.get(&trigger_id).filter(|trigger| trigger.generation == generation);
     let Some(trigger) = trigger else { return Err(unknown(&trigger_id)) };
     if trigger.signed && !verified {
         let hint = "sign it with the trigger's secret; where that is lost, make another trigger";

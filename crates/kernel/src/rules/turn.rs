@@ -20,7 +20,7 @@ use crate::scheduler::continuation::matching;
 use crate::state::AgentState;
 use crate::state::guard::{Guard, call_hash};
 use crate::state::place::Place;
-use crate::state::turn::{Phase, Turn, checkpoint_holds};
+use crate::state::turn::{LastRound, Phase, Turn, checkpoint_holds};
 use crate::tool::{Call, ToolCall};
 use crate::vocabulary::{
     AbortReason, Boundary, BriefKind, ControlAction, MessageKind, RequeueReason, SafePoint, Scope, Status,
@@ -37,7 +37,7 @@ use super::waits::{cancel_wait, return_interjections, trigger_wait};
 
 /// The running turn, if it is this execution's.
 pub(super) fn turn_of<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Turn> {
-    step.state.turn.as_ref().filter(|turn| turn.exec_id == *exec_id)
+    step.state.turns.current.as_ref().filter(|turn| turn.exec_id == *exec_id)
 }
 
 pub(super) fn stale(step: &mut Step<'_>, exec_id: &ExecId, what: &str) -> Answer {
@@ -89,7 +89,7 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
                 end_turn(step, TerminalKind::ProviderFailed, reply.tree, Some(error));
             }
         }
-    } else if step.state.shutdown {
+    } else if step.state.lifecycle.shutdown {
         stop_for_shutdown(step);
     } else {
         run_calls(step, exec_id, reply.calls, reply.tree);
@@ -106,20 +106,21 @@ enum Silence {
 /// Where somebody waits for what a model says, one that says nothing has not answered: it is asked once more. None where
 /// the turn may end all the same, as after its calls, or where it has more to hear anyway.
 fn silence(step: &Step<'_>, exec_id: &ExecId) -> Option<Silence> {
-    let turn = turn_of(step, exec_id).filter(|turn| turn.silent > 0 && !turn.puts_off && !turn.unheard)?;
-    if turn.answers.is_none() && step.state.identity.supervisor.is_none() {
+    let turn = turn_of(step, exec_id).filter(|turn| !turn.puts_off_answer())?;
+    let LastRound::Empty { in_a_row } = turn.rounds.last else { return None };
+    if turn.answers().is_none() && step.state.definition.identity.supervisor.is_none() {
         return None;
     }
-    if turn.silent <= limits::SILENT_ROUNDS_ASKED {
+    if in_a_row <= limits::SILENT_ROUNDS_ASKED {
         return Some(Silence::AskAgain);
     }
-    (!turn.acted && turn.said().is_none()).then(|| {
-        let why = if turn.cut {
+    (!turn.rounds.have_calls && turn.rounds.text().is_none()).then(|| {
+        let why = if turn.rounds.last_is_truncated {
             "it had written as much as it may before it said anything; raise max_output_tokens for it in config.toml"
         } else {
             "neither text nor a call; ask again, or choose another model"
         };
-        Silence::NoAnswer(format!("The model's answer was empty, {} times: {why}.", turn.silent))
+        Silence::NoAnswer(format!("The model's answer was empty, {in_a_row} times: {why}."))
     })
 }
 
@@ -172,9 +173,9 @@ fn repeats(step: &Step<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusal> {
         Phase::Tools { running, .. } => {
             running.values().filter(|other| call_hash(&other.tool, &other.input) == hash).count()
         }
-        Phase::Model | Phase::Safe => 0,
+        Phase::Model | Phase::Safe { .. } => 0,
     };
-    let guard = &step.state.queue.get(&turn.message_id)?.guard;
+    let guard = &step.state.planes.queue.get(&turn.message_id)?.guard;
     let times = guard.times(hash).saturating_add(u32::try_from(under_way).unwrap_or(u32::MAX));
     (times >= limits::SAME_RESULT_MAX).then(|| {
         let message = format!("this very call was made {times} times and came to the same; it was not made again");
@@ -193,12 +194,12 @@ pub(super) fn finish_tool(
 ) -> Answer {
     let tool = turn_of(step, exec_id).and_then(|turn| match &turn.phase {
         Phase::Tools { running, .. } => running.get(&call_id).map(|call| call.tool.clone()),
-        Phase::Model | Phase::Safe => None,
+        Phase::Model | Phase::Safe { .. } => None,
     });
     let Some(tool) = tool else {
         return stale(step, exec_id, &format!("{call_id} is over"));
     };
-    let shown = reads.as_ref().and_then(|reads| step.state.tasks.get(&reads.task_id)).map(TaskView::from);
+    let shown = reads.as_ref().and_then(|reads| step.state.planes.tasks.get(&reads.task_id)).map(TaskView::from);
     if let (Some(task), Some(fields)) = (shown, result.as_object_mut()) {
         fields.insert("task".to_owned(), told(&task));
     }
@@ -222,27 +223,29 @@ pub(super) fn finish_tool(
 /// When the last call of a round has its outcome, the turn is at a safe point again.
 fn complete_tools(step: &mut Step<'_>, exec_id: &ExecId, tree: Option<String>) {
     let Some(turn) = turn_of(step, exec_id) else { return };
-    let done = matches!(&turn.phase, Phase::Tools { running, waiting } if running.is_empty() && waiting.is_empty());
-    if !done {
+    let Phase::Tools { running, waiting, ends_turn } = &turn.phase else { return };
+    if !running.is_empty() || !waiting.is_empty() {
         return;
     }
-    let (round, ends) = (turn.round, turn.ends);
+    let ends_turn = *ends_turn;
+    let round = turn.round;
     step.emit(ToolRoundCompleted { exec_id: exec_id.clone(), round });
     join_interjections(step, exec_id, SafePoint::AfterToolResults);
-    go_on(step, exec_id, ends, tree);
+    go_on(step, exec_id, ends_turn, tree);
 }
 
 /// At a safe point: the turn ends, or begins its next round if it may. What joined it must be heard first. A shutdown
 /// takes nothing from a turn that has come to its end: its answer is there, and asking for it again would cost another.
 fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>) {
-    let Some((round, unheard)) = turn_of(step, exec_id).map(|turn| (turn.round, turn.unheard)) else { return };
-    if done && !unheard {
+    let Some(turn) = turn_of(step, exec_id) else { return };
+    let round = turn.round;
+    if done && turn.rounds.last != LastRound::Interjected {
         return end_turn(step, TerminalKind::Completed, tree, None);
     }
-    if step.state.shutdown {
+    if step.state.lifecycle.shutdown {
         return stop_for_shutdown(step);
     }
-    let allowed = step.state.limits.rounds_per_turn;
+    let allowed = step.state.definition.limits.rounds_per_turn;
     if allowed > 0 && round >= allowed {
         let error = format!(
             "The turn took {round} rounds, which is the limit (rounds_per_turn). Say how it should go on, or raise the \
@@ -269,7 +272,7 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
     if let Some(spent) = step.state.spent_between_rounds() {
         return abort_turn(step, Abort::of(AbortReason::Budget, Boundary::Turn, spent.evidence()));
     }
-    let item = turn_of(step, exec_id).and_then(|turn| step.state.work.open(turn.work_item_id.as_ref()?));
+    let item = turn_of(step, exec_id).and_then(|turn| step.state.planes.work.open(turn.work_item_id()?));
     if let Some((id, spent)) = item.and_then(|item| Some((item.work_item_id.clone(), item.spent_between_rounds()?))) {
         let evidence = format!("work_item {id} {}", spent.evidence());
         return abort_turn(step, Abort::of(AbortReason::Budget, Boundary::Turn, evidence));
@@ -279,25 +282,25 @@ fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>
 
 fn guard<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Guard> {
     let message_id = &turn_of(step, exec_id)?.message_id;
-    step.state.queue.get(message_id).map(|entry| &entry.guard)
+    step.state.planes.queue.get(message_id).map(|entry| &entry.guard)
 }
 
 /// A model that goes on and on is stopped, and a person is asked. The item is not offered meanwhile.
 fn end_and_ask(step: &mut Step<'_>, tree: Option<String>, error: String) {
-    let Some(turn) = step.state.turn.clone() else { return };
+    let Some(turn) = step.state.turns.current.clone() else { return };
     end_turn(step, TerminalKind::Aborted, tree, Some(error.clone()));
-    if turn.answers.is_none() {
+    if turn.answers().is_none() {
         tell(step, BriefKind::Failure, error.clone(), None);
     }
-    let item = turn.work_item_id.filter(|id| step.state.work.open(id).is_some());
+    let item = turn.work_item_id().cloned().filter(|id| step.state.planes.work.open(id).is_some());
     question(step, error, item);
 }
 
 /// Queued interjections become part of the message that the turn is about, and end the waits they satisfy.
 fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoint) {
     let Some(joined) = turn_of(step, exec_id).map(|turn| turn.message_id.clone()) else { return };
-    for message_id in &step.state.queue.interjections() {
-        let matched = match step.state.queue.get(message_id) {
+    for message_id in &step.state.planes.queue.interjections() {
+        let matched = match step.state.planes.queue.get(message_id) {
             Some(entry) => matching(step.state, &entry.message),
             None => Vec::new(),
         };
@@ -317,25 +320,27 @@ fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoi
 const NOTHING_SAID: &str = "(Nothing was said after the last tool calls; the transcript has them.)";
 
 fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
-    let Some(turn) = step.state.turn.clone() else { return };
-    let text = turn.said();
+    let Some(turn) = step.state.turns.current.clone() else { return };
+    let (text, puts_off) = (turn.rounds.text(), turn.puts_off_answer());
     emit_terminal(step, &turn, terminal_kind, tree, error.clone(), false);
     if error.is_some() {
         return_interjections(step, &turn.message_id);
     }
     step.emit(MessageProcessed { message_id: turn.message_id.clone(), ignored: Vec::new() });
-    let Some(asked) = turn.answers else { return };
+    let Some(asked) = turn.answers().cloned() else { return };
     let (kind, text) = match (error, text) {
         (Some(error), _) => (BriefKind::Failure, error),
-        (None, Some(text)) if turn.puts_off => (BriefKind::Ack, text),
+        (None, Some(text)) if puts_off => (BriefKind::Ack, text),
         // Once is enough to say that an answer will take its time.
-        (None, None) if turn.puts_off && asked != turn.message_id => return,
-        (None, None) if turn.puts_off => (BriefKind::Ack, "Waiting.".to_owned()),
-        (None, Some(text)) if turn.silent > 0 => (BriefKind::Result, format!("{text}\n\n{NOTHING_SAID}")),
+        (None, None) if puts_off && asked != turn.message_id => return,
+        (None, None) if puts_off => (BriefKind::Ack, "Waiting.".to_owned()),
+        (None, Some(text)) if turn.rounds.empty_in_a_row() > 0 => {
+            (BriefKind::Result, format!("{text}\n\n{NOTHING_SAID}"))
+        }
         (None, Some(text)) => (BriefKind::Result, text),
         (None, None) => (BriefKind::Result, NOTHING_SAID.to_owned()),
     };
-    let (cut, brief_id) = (turn.cut && kind != BriefKind::Failure, step.fresh.brief());
+    let (cut, brief_id) = (turn.rounds.last_is_truncated && kind != BriefKind::Failure, step.fresh.brief());
     step.emit(BriefRecorded { brief_id, kind, text, message_id: Some(asked), work_item_id: None, cut });
 }
 
@@ -354,32 +359,35 @@ pub(super) fn emit_terminal(
         turn_index: turn.turn_index,
         message_id: turn.message_id.clone(),
         terminal_kind,
-        rounds: turn.rounds_recorded,
-        last_assistant_message: turn.said().map(|text| limits::clip(&text, limits::LAST_ASSISTANT_BYTES).to_owned()),
+        rounds: turn.rounds.count,
+        last_assistant_message: turn
+            .rounds
+            .text()
+            .map(|text| limits::clip(&text, limits::LAST_ASSISTANT_BYTES).to_owned()),
         checkpoint,
         tree,
         error,
         returned,
-        cut: turn.cut,
+        cut: turn.rounds.last_is_truncated,
         settles,
     });
 }
 
 /// The message that a turn about `message` has to answer, where that is another one and nothing has answered it before.
 pub(super) fn still_asked(state: &AgentState, answers: Option<&MessageId>, message: &MessageId) -> Option<MessageId> {
-    answers.filter(|asked| *asked != message && state.unanswered.contains(asked)).cloned()
+    answers.filter(|asked| *asked != message && state.turns.unanswered.contains(asked)).cloned()
 }
 
 /// Messages that end with this turn, and that no brief of it is about.
 fn settled_without_brief(state: &AgentState, turn: &Turn, failed: bool) -> Vec<MessageId> {
     let mut settles = state.left_unanswered(turn);
-    let is_about_another = turn.answers.as_ref() != Some(&turn.message_id);
+    let is_about_another = turn.answers() != Some(&turn.message_id);
     // Those that joined a failed turn return to the queue.
     if is_about_another && !failed {
-        settles.extend(state.queue.joined_to(&turn.message_id));
+        settles.extend(state.planes.queue.joined_to(&turn.message_id));
     }
     if is_about_another && failed {
-        settles.extend(still_asked(state, turn.answers.as_ref(), &turn.message_id));
+        settles.extend(still_asked(state, turn.answers(), &turn.message_id));
     }
     settles
 }
@@ -423,7 +431,7 @@ impl Abort {
 /// Ends an execution that the process did not see to its end. After a shutdown that was recorded this is no crash, whatever
 /// kept the turn from its safe point: the message did not take the process down.
 pub(super) fn cut_turn(step: &mut Step<'_>) {
-    let process_ended = step.state.shutdown;
+    let process_ended = step.state.lifecycle.shutdown;
     let reason = if process_ended { AbortReason::Shutdown } else { AbortReason::Cut };
     let abort = Abort::by(ControlAction::Restart, reason, Boundary::Bootstrap, "process_ended");
     abort_turn(step, Abort { process_ended, ..abort });
@@ -437,7 +445,7 @@ fn stop_for_shutdown(step: &mut Step<'_>) {
 
 /// Ends the running execution before its turn is done. What becomes of its message depends on why.
 pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
-    let Some(turn) = step.state.turn.clone() else { return };
+    let Some(turn) = step.state.turns.current.clone() else { return };
     let Abort { reason, action, boundary, affected, evidence, process_ended } = abort;
     let next_status = match reason {
         AbortReason::Stop => Status::Stopped,
@@ -466,7 +474,7 @@ pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
         turn_index: turn.turn_index,
         message_id: turn.message_id.clone(),
         reason,
-        rounds: turn.rounds_recorded,
+        rounds: turn.rounds.count,
         task_ids: affected.task_ids,
         workspace: affected.workspace,
         evidence,
@@ -484,10 +492,10 @@ pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
         AbortReason::Cut => replay_or_give_up(step, &message_id),
         AbortReason::Abort => {
             let evidence = vec!["aborted_by_operator".to_owned()];
-            let answers = still_asked(step.state, turn.answers.as_ref(), &message_id);
+            let answers = still_asked(step.state, turn.answers(), &message_id);
             step.emit(MessageAborted { message_id: message_id.clone(), given_up: false, evidence, answers });
             return_interjections(step, &message_id);
-            let about = turn.answers.clone().unwrap_or(message_id);
+            let about = turn.answers().cloned().unwrap_or(message_id);
             tell(step, BriefKind::Failure, "Aborted by the operator.".to_owned(), Some(about));
         }
     }
@@ -501,8 +509,8 @@ pub(super) fn count_cut_round(step: &mut Step<'_>, exec_id: ExecId, round: u32, 
 
 /// A failure that time does not mend ends its message visibly. A result stays owed, and waits for the operator.
 pub(super) fn fail_message(step: &mut Step<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
-    let owes = step.state.queue.get(message_id).and_then(|entry| entry.message.task_id().cloned());
-    if owes.is_some_and(|task| step.state.tasks.owed().contains_key(&task)) {
+    let owes = step.state.planes.queue.get(message_id).and_then(|entry| entry.message.task_id().cloned());
+    if owes.is_some_and(|task| step.state.planes.tasks.owed().contains_key(&task)) {
         give_up(step, message_id, vec![text.clone()], text);
     } else {
         return_interjections(step, message_id);
@@ -528,12 +536,12 @@ pub(super) fn overflow_baseline(
          it was asked",
         Some(turn.model.as_str()).filter(|name| !name.is_empty()).unwrap_or("its model"),
     );
-    if step.state.config.models().nth(1).is_some() {
+    if step.state.definition.config.models().nth(1).is_some() {
         model::overflow(step, &turn, text);
         return Answer::Done;
     }
     emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()), false);
-    fail_message(step, &turn.message_id, turn.answers, text);
+    fail_message(step, &turn.message_id, turn.answers().cloned(), text);
     Answer::Done
 }
 
@@ -541,16 +549,16 @@ pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String, t
     let Some(turn) = turn_of(step, exec_id) else {
         return stale(step, exec_id, "the turn is over");
     };
-    let (round, work_item_id) = (turn.round, turn.work_item_id.clone());
-    let revision = work_item_id.as_ref().and_then(|id| step.state.work.open(id)).map(|item| item.revision);
+    let (round, work_item_id) = (turn.round, turn.work_item_id().cloned());
+    let revision = work_item_id.as_ref().and_then(|id| step.state.planes.work.open(id)).map(|item| item.revision);
     step.emit(TurnCheckpointed { exec_id: exec_id.clone(), round, work_item_id, revision, recap, through_round });
     Answer::Done
 }
 
 /// The owed results that a turn about this message shows to the model.
 pub(crate) fn present(state: &AgentState, message: &MessageId) -> Vec<TaskId> {
-    let Some(entry) = state.queue.get(message) else { return Vec::new() };
-    let owed = state.tasks.owed();
+    let Some(entry) = state.planes.queue.get(message) else { return Vec::new() };
+    let owed = state.planes.tasks.owed();
     match entry.message.kind() {
         MessageKind::TaskResult => {
             entry.message.task_id().into_iter().filter(|task| owed.contains_key(*task)).cloned().collect()
@@ -570,14 +578,14 @@ pub(crate) fn present(state: &AgentState, message: &MessageId) -> Vec<TaskId> {
 }
 
 fn held_results(state: &AgentState) -> Vec<TaskId> {
-    let held = state.tasks.owed().values().filter(|task| task.held);
+    let held = state.planes.tasks.owed().values().filter(|task| task.held);
     held.take(limits::RECENT_MAX).map(|task| task.task_id.clone()).collect()
 }
 
 /// A sleep lasts until it fires or the next turn of what it holds starts.
 pub(crate) fn end_sleeps(step: &mut Step<'_>, item: Option<&WorkItemId>) {
-    let of_agent = step.state.waits.of_kind(Scope::Agent, WaitKind::Sleep);
-    let of_item = item.into_iter().flat_map(|item| step.state.waits.of_item(item));
+    let of_agent = step.state.planes.waits.of_kind(Scope::Agent, WaitKind::Sleep);
+    let of_item = item.into_iter().flat_map(|item| step.state.planes.waits.of_item(item));
     let sleeps: Vec<_> = of_agent
         .chain(of_item.filter(|wait| wait.kind == WaitKind::Sleep))
         .map(|wait| wait.waiting_intent_id.clone())

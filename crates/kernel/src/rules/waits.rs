@@ -13,7 +13,7 @@ use super::settle::tell_agent;
 
 /// A wait got what it waited for.
 pub(crate) fn trigger_wait(step: &mut Step<'_>, id: &WaitId, message: Option<&MessageId>, evidence: Vec<String>) {
-    let Some(wait) = step.state.waits.get(id) else { return };
+    let Some(wait) = step.state.planes.waits.get(id) else { return };
     let trigger_count = wait.trigger_count + 1;
     let resource = wait.resource.clone();
     step.emit(WaitingIntentTriggered {
@@ -27,7 +27,7 @@ pub(crate) fn trigger_wait(step: &mut Step<'_>, id: &WaitId, message: Option<&Me
 
 /// A wait ended without that.
 pub(super) fn cancel_wait(step: &mut Step<'_>, id: &WaitId, evidence: &str) {
-    let Some(wait) = step.state.waits.get(id) else { return };
+    let Some(wait) = step.state.planes.waits.get(id) else { return };
     let resource = wait.resource.clone();
     step.emit(WaitingIntentCancelled { waiting_intent_id: id.clone(), evidence: vec![evidence.to_owned()] });
     end_owned(step, id, resource, None);
@@ -37,7 +37,8 @@ pub(super) fn cancel_wait(step: &mut Step<'_>, id: &WaitId, evidence: &str) {
 fn end_owned(step: &mut Step<'_>, wait: &WaitId, resource: Option<Resource>, by: Option<&MessageId>) {
     match resource {
         Some(Resource::Timer(timer)) => {
-            let owned = step.state.timers.get(&timer).filter(|timer| timer.waiting_intent_id.as_ref() == Some(wait));
+            let owned =
+                step.state.planes.timers.get(&timer).filter(|timer| timer.waiting_intent_id.as_ref() == Some(wait));
             // The tick that ends the wait is itself the last of its timer; that one completes by being taken.
             let by_own_tick =
                 owned.is_some_and(|timer| timer.undelivered.is_some() && timer.undelivered.as_ref() == by);
@@ -50,7 +51,7 @@ fn end_owned(step: &mut Step<'_>, wait: &WaitId, resource: Option<Resource>, by:
             }
         }
         Some(Resource::Approval(approval)) => {
-            if step.state.approvals.pending().contains_key(&approval) {
+            if step.state.planes.approvals.pending().contains_key(&approval) {
                 step.emit(ApprovalDecided {
                     approval_id: approval,
                     status: ApprovalStatus::Expired,
@@ -66,7 +67,7 @@ fn end_owned(step: &mut Step<'_>, wait: &WaitId, resource: Option<Resource>, by:
 /// Cancels a timer and drops its undelivered tick. Waits that name it are the caller's to end.
 pub(super) fn cancel_timer(step: &mut Step<'_>, id: &TimerId, evidence: &str) {
     due::end_check(step, id, MissedReason::Cancelled, None);
-    let tick = step.state.timers.get(id).and_then(|timer| timer.undelivered.clone());
+    let tick = step.state.planes.timers.get(id).and_then(|timer| timer.undelivered.clone());
     step.emit(TimerCancelled { timer_id: id.clone(), evidence: vec![evidence.to_owned()] });
     if let Some(tick) = tick.filter(|_| !planted!(OrphanedTick)) {
         drop_if_waiting(step, &tick, "timer_cancelled");
@@ -75,7 +76,7 @@ pub(super) fn cancel_timer(step: &mut Step<'_>, id: &TimerId, evidence: &str) {
 
 /// Drops a message that nobody has taken yet.
 pub(super) fn drop_if_waiting(step: &mut Step<'_>, id: &MessageId, evidence: &str) {
-    let status = step.state.queue.get(id).map(|entry| entry.status);
+    let status = step.state.planes.queue.get(id).map(|entry| entry.status);
     if matches!(status, Some(QueueStatus::Queued | QueueStatus::Parked)) {
         step.emit(MessageDropped { message_id: id.clone(), evidence: vec![evidence.to_owned()] });
         return_interjections(step, id);
@@ -87,12 +88,12 @@ pub(super) fn return_interjections(step: &mut Step<'_>, message_id: &MessageId) 
     if planted!(LostInterjection) {
         return;
     }
-    for joined in step.state.queue.joined_to(message_id) {
+    for joined in step.state.planes.queue.joined_to(message_id) {
         let reason = RequeueReason::InterjectionReturned;
         step.emit(MessageRequeued { message_id: joined, reason, not_before: None });
     }
 }
 
 pub(super) fn naming(step: &Step<'_>, resource: &Resource) -> Vec<WaitId> {
-    step.state.waits.naming(resource).map(|wait| wait.waiting_intent_id.clone()).collect()
+    step.state.planes.waits.naming(resource).map(|wait| wait.waiting_intent_id.clone()).collect()
 }

@@ -24,11 +24,11 @@ use super::waits::{cancel_wait, drop_if_waiting};
 const LISTED_MAX: usize = 100;
 
 pub(super) fn require_open(step: &Step<'_>, id: &WorkItemId) -> Result<(), Refusal> {
-    if step.state.work.open(id).is_some() {
+    if step.state.planes.work.open(id).is_some() {
         return Ok(());
     }
     let hint = "list the open work items";
-    Err(match step.state.work.get(id) {
+    Err(match step.state.planes.work.get(id) {
         Some(_) => Refusal::new("not_open", format!("{id} is completed"), hint),
         None => Refusal::new("not_found", format!("{id} is not an open work item of this agent"), hint),
     })
@@ -53,7 +53,7 @@ fn check_plan(plan: Option<&String>) -> Result<(), Refusal> {
 }
 
 pub(super) fn show(step: &Step<'_>, id: &WorkItemId) -> Acted {
-    match step.state.work.get(id) {
+    match step.state.planes.work.get(id) {
         Some(item) => done(&step.state.work_item_view(item)),
         None => {
             let message = format!("{id} is no work item that is open or was completed lately");
@@ -65,7 +65,7 @@ pub(super) fn show(step: &Step<'_>, id: &WorkItemId) -> Acted {
 /// Open items as they would be offered, then completed ones, newest first: what is cut off at the end matters least.
 /// Plans and reports are long; one item at a time has them.
 pub(super) fn list(step: &Step<'_>, filter: WorkItemFilter) -> Listed<Value> {
-    let work = &step.state.work;
+    let work = &step.state.planes.work;
     let mut open: Vec<&WorkItem> = work.items().values().filter(|item| work.fits(item, filter)).collect();
     open.sort_by_key(|item| item.order);
     let completed = work.recent().iter().rev().filter(|item| work.fits(item, filter));
@@ -110,7 +110,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     let objective = line(objective, limits::LINE_BYTES, "objective")?;
     check_plan(plan.as_ref())?;
     check_todo(&todo)?;
-    room(step.state.work.items().len(), "work items")?;
+    room(step.state.planes.work.items().len(), "work items")?;
     let work_item_id = step.fresh.work_item();
     let plan_status = plan_status.unwrap_or(PlanStatus::Draft);
     let budget = budget.unwrap_or_default();
@@ -125,7 +125,7 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
     });
     // Shown as it was made: the guard against loops compares the results of equal calls, and one of them may bind.
     let shown = show(step, &work_item_id);
-    if step.state.turn.as_ref().is_some_and(|turn| turn.work_item_id.is_none()) {
+    if step.state.turns.current.as_ref().is_some_and(|turn| turn.work_item_id().is_none()) {
         bind_turn(step, actor, &work_item_id);
     }
     shown
@@ -137,9 +137,9 @@ pub(super) fn anchor(step: &Step<'_>, named: Option<WorkItemId>) -> Result<Optio
     if let Some(id) = named {
         return require_open(step, &id).map(|()| Some(id));
     }
-    let is_open = |id: &WorkItemId| step.state.work.open(id).is_some();
-    let of_turn = step.state.turn.as_ref().and_then(|turn| turn.work_item_id.clone()).filter(is_open);
-    Ok(of_turn.or_else(|| step.state.work.current_id().cloned().filter(is_open)))
+    let is_open = |id: &WorkItemId| step.state.planes.work.open(id).is_some();
+    let of_turn = step.state.turns.current.as_ref().and_then(|turn| turn.work_item_id().cloned()).filter(is_open);
+    Ok(of_turn.or_else(|| step.state.planes.work.current_id().cloned().filter(is_open)))
 }
 
 /// The same for records that a person makes, too: those are made in no turn, and belong to the item that was named.
@@ -158,8 +158,8 @@ pub(super) fn anchor_for(
 fn bind_turn(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) {
     let Actor::Model(exec_id) = actor else { return };
     let Some(turn) = turn_of(step, exec_id) else { return };
-    let previous = turn.work_item_id.clone();
-    let is_spent = step.state.work.open(id).is_none_or(|item| item.spent().is_some());
+    let previous = turn.work_item_id().cloned();
+    let is_spent = step.state.planes.work.open(id).is_none_or(|item| item.spent().is_some());
     if previous.as_ref() == Some(id) || is_spent {
         return;
     }
@@ -170,7 +170,7 @@ fn bind_turn(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) {
 pub(super) fn pick(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) -> Acted {
     require_open(step, id)?;
     bind_turn(step, actor, id);
-    let previous = step.state.work.current_id().cloned();
+    let previous = step.state.planes.work.current_id().cloned();
     if previous.as_ref() != Some(id) {
         step.emit(WorkItemPicked { work_item_id: id.clone(), previous });
     }
@@ -190,7 +190,7 @@ pub(super) fn update(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId, change
         other => other,
     };
     let recheck_at = change.recheck_after_ms.map(|ms| ahead(step, ms)).transpose()?;
-    let Some(item) = step.state.work.open(id) else { return show(step, id) };
+    let Some(item) = step.state.planes.work.open(id) else { return show(step, id) };
     let still_blocked = match &blocked_by {
         Some(blocker) => blocker.clone(),
         None => item.blocked_by.clone(),
@@ -221,7 +221,7 @@ pub(super) fn update(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId, change
     if differs {
         step.emit(updated);
     }
-    let revision = step.state.work.open(id).map_or(0, |item| item.revision) + 1;
+    let revision = step.state.planes.work.open(id).map_or(0, |item| item.revision) + 1;
     match (blocked_by, still_blocked) {
         (Some(None), _) if was_blocked.is_some() => {
             step.emit(WorkItemUnblocked { work_item_id: id.clone(), revision });
@@ -239,15 +239,15 @@ pub(super) fn update(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId, change
 pub(super) fn complete(step: &mut Step<'_>, id: &WorkItemId, report: String) -> Acted {
     require_open(step, id)?;
     let report = line(report, limits::TEXT_BYTES, "report")?;
-    let waits: Vec<_> = step.state.waits.of_item(id).map(|wait| wait.waiting_intent_id.clone()).collect();
+    let waits: Vec<_> = step.state.planes.waits.of_item(id).map(|wait| wait.waiting_intent_id.clone()).collect();
     for wait in &waits {
         cancel_wait(step, wait, "work_item_completed");
     }
-    let tick = step.state.work.open(id).and_then(|item| item.ticks.undelivered.clone());
+    let tick = step.state.planes.work.open(id).and_then(|item| item.ticks.undelivered.clone());
     if let Some(tick) = tick {
         drop_if_waiting(step, &tick, "work_item_completed");
     }
-    let revision = step.state.work.open(id).map_or(0, |item| item.revision) + 1;
+    let revision = step.state.planes.work.open(id).map_or(0, |item| item.revision) + 1;
     step.emit(WorkItemCompleted { work_item_id: id.clone(), revision, report });
     show(step, id)
 }

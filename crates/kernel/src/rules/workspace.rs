@@ -23,26 +23,31 @@ pub(super) fn bind(step: &mut Step<'_>, attached: WorkspaceAttached) {
 /// Binds a folder unless it is bound, and chooses it unless it is chosen.
 pub(super) fn use_one(step: &mut Step<'_>, attached: WorkspaceAttached) -> Result<Answer, Refusal> {
     let root = attached.root.clone();
-    match step.state.workspaces.attached().get(&root) {
+    match step.state.planes.workspaces.attached().get(&root) {
         Some(bound) if bound.removing => {
             return Err(Refusal::new("being_removed", format!("{root} is being removed"), "use another workspace"));
         }
         Some(_) => {}
         None => {
-            room(step.state.workspaces.attached().len(), "workspaces")?;
+            room(step.state.planes.workspaces.attached().len(), "workspaces")?;
             step.emit(attached);
         }
     }
-    if step.state.workspaces.active().is_none_or(|active| active.root != root) {
+    if step.state.planes.workspaces.active().is_none_or(|active| active.root != root) {
         step.emit(WorkspaceUsed { root: root.clone() });
     }
-    let shown =
-        step.state.workspaces.attached().get(&root).map(|bound| told_workspace(&step.state.workspace_view(bound)));
+    let shown = step
+        .state
+        .planes
+        .workspaces
+        .attached()
+        .get(&root)
+        .map(|bound| told_workspace(&step.state.workspace_view(bound)));
     Ok(Answer::Acted(shown.unwrap_or_default()))
 }
 
 pub(super) fn occupy(step: &mut Step<'_>, workspace: String) -> Answer {
-    if step.state.workspaces.occupied() == Some(&workspace) {
+    if step.state.planes.workspaces.occupied() == Some(&workspace) {
         return Answer::Unchanged;
     }
     step.emit(WorkspaceOccupied { workspace });
@@ -51,7 +56,7 @@ pub(super) fn occupy(step: &mut Step<'_>, workspace: String) -> Answer {
 
 /// Said again and again while it is so: a daemon that is gone says nothing, and the wait ends by itself.
 pub(super) fn hold_for_disk(step: &mut Step<'_>, until: Time, evidence: String) -> Answer {
-    if step.state.archived || until <= step.now {
+    if step.state.lifecycle.archived || until <= step.now {
         return Answer::Unchanged;
     }
     step.emit(DiskShort { until, evidence });
@@ -59,7 +64,7 @@ pub(super) fn hold_for_disk(step: &mut Step<'_>, until: Time, evidence: String) 
 }
 
 pub(super) fn disk_has_room(step: &mut Step<'_>) -> Answer {
-    if step.state.disk_short.is_none() {
+    if step.state.lifecycle.disk_short.is_none() {
         return Answer::Unchanged;
     }
     step.emit(DiskHasRoom {});
@@ -70,8 +75,10 @@ pub(super) fn disk_has_room(step: &mut Step<'_>) -> Answer {
 /// or by the one that heard of the folder only then.
 pub(super) fn let_go(step: &mut Step<'_>) {
     let state = &*step.state;
-    let Some(workspace) = state.workspaces.occupied() else { return };
-    let in_use = state.turn.is_some() || state.tasks.commands() > 0 || !state.timers.checking().is_empty();
+    let Some(workspace) = state.planes.workspaces.occupied() else { return };
+    let in_use = state.turns.current.is_some()
+        || state.planes.tasks.commands() > 0
+        || !state.planes.timers.checking().is_empty();
     // A stop asks for it itself.
     let stops = |fact: &Fact| matches!(fact, Fact::ControlApplied(fact) if fact.action == ControlAction::Stop);
     if !in_use && step.facts().iter().any(may_end_use) && !step.facts().iter().any(stops) {
@@ -102,7 +109,7 @@ pub(super) fn release(
     action: Option<ControlAction>,
     error: Option<String>,
 ) -> Answer {
-    if error.is_none() && step.state.workspaces.occupied() != Some(&workspace) {
+    if error.is_none() && step.state.planes.workspaces.occupied() != Some(&workspace) {
         return Answer::Unchanged;
     }
     if let Some(error) = &error {
@@ -143,7 +150,7 @@ pub(super) fn released(
 
 /// Ends a binding. A worktree is removed with it, once what is in it is safe; until then it stays bound.
 pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str, discard: bool) -> Acted {
-    let Some(workspace) = step.state.workspaces.find(folder) else {
+    let Some(workspace) = step.state.planes.workspaces.find(folder) else {
         return Err(Refusal::new(
             "not_found",
             format!("{folder} is not attached, or more than once"),
@@ -151,9 +158,9 @@ pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str, discard: 
         ));
     };
     let (root, is_worktree, removing) = (workspace.root.clone(), workspace.worktree.is_some(), workspace.removing);
-    let here = step.state.workspaces.active().is_some_and(|active| active.root == root);
+    let here = step.state.planes.workspaces.active().is_some_and(|active| active.root == root);
     // A command stays where it was started when the agent goes elsewhere: no worktree goes while any runs.
-    let busy = step.state.turn.is_some() || step.state.tasks.commands() > 0;
+    let busy = step.state.turns.current.is_some() || step.state.planes.tasks.commands() > 0;
     if busy && (here || is_worktree) {
         let hint = "stop the agent or wait until its turn and its tasks are over";
         return Err(Refusal::new("in_use", format!("the agent works in {root}, or a command of it may"), hint));
@@ -164,13 +171,13 @@ pub(super) fn detach(step: &mut Step<'_>, actor: &Actor, folder: &str, discard: 
     } else if !is_worktree {
         step.emit(WorkspaceDetached { root: root.clone(), evidence });
     }
-    let bound = step.state.workspaces.attached().get(&root);
+    let bound = step.state.planes.workspaces.attached().get(&root);
     let shown = bound.map(|bound| told_workspace(&step.state.workspace_view(bound)));
     done(&act_result::WorkspaceDetached { root, removing: is_worktree, workspace: shown })
 }
 
 pub(super) fn removed(step: &mut Step<'_>, root: String, removal: Result<Removal, String>) -> Answer {
-    if !step.state.workspaces.attached().get(&root).is_some_and(|workspace| workspace.removing) {
+    if !step.state.planes.workspaces.attached().get(&root).is_some_and(|workspace| workspace.removing) {
         return Answer::Unchanged;
     }
     match removal {

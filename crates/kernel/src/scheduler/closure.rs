@@ -19,20 +19,20 @@ type Outcome = (Option<ClosureOutcome>, Option<WaitingReason>, Vec<String>);
 
 fn outcome(state: &AgentState) -> Outcome {
     let plain = |outcome, evidence: String| (Some(outcome), None, vec![evidence]);
-    if let Some(error) = &state.runtime_error {
+    if let Some(error) = &state.lifecycle.runtime_error {
         return plain(ClosureOutcome::Failed, format!("runtime_error {}", crate::limits::clip(error, 200)));
     }
-    if let Some(turn) = &state.turn {
+    if let Some(turn) = &state.turns.current {
         return (None, None, vec![format!("turn_in_progress {} seq {}", turn.exec_id, turn.seq)]);
     }
-    if let Some(last) = state.last_failure() {
+    if let Some(last) = state.turns.last_failure() {
         return plain(ClosureOutcome::Failed, format!("turn_terminal {} seq {}", last.kind, last.seq));
     }
-    let delayed = state.queue.next_not_before().or(state.pace_ends()).is_some();
-    if state.queue.has_input(state.paced_until().is_some()) {
-        return plain(ClosureOutcome::Continuable, format!("queued_input {}", state.queue.queued()));
+    let delayed = state.planes.queue.next_not_before().or(state.pace_ends()).is_some();
+    if state.planes.queue.has_input(state.paced_until().is_some()) {
+        return plain(ClosureOutcome::Continuable, format!("queued_input {}", state.planes.queue.queued()));
     }
-    let runnable = state.work.runnable();
+    let runnable = state.planes.work.runnable();
     if runnable > 0 {
         return plain(ClosureOutcome::Continuable, format!("runnable_work_items {runnable}"));
     }
@@ -43,16 +43,16 @@ fn outcome(state: &AgentState) -> Outcome {
 }
 
 fn waiting_reason(state: &AgentState, delayed: bool) -> Option<(WaitingReason, String)> {
-    let waits = |kind| state.waits.count(Scope::Agent, kind) + state.waits.count(Scope::WorkItem, kind);
+    let waits = |kind| state.planes.waits.count(Scope::Agent, kind) + state.planes.waits.count(Scope::WorkItem, kind);
     let person = waits(WaitKind::Operator)
-        + state.work.count(Standing::NeedsInput)
-        + state.work.count(Standing::ProgressSpent)
-        + state.work.count(Standing::BudgetSpent)
-        + state.work.held_back()
-        + state.approvals.pending().len();
-    let stuck = state.work.count(Standing::Stuck);
-    let held_by_time = state.work.count(Standing::BlockedUntilRecheck) + usize::from(delayed);
-    let timers = state.timers.active().len() + held_by_time;
+        + state.planes.work.count(Standing::NeedsInput)
+        + state.planes.work.count(Standing::ProgressSpent)
+        + state.planes.work.count(Standing::BudgetSpent)
+        + state.planes.work.held_back()
+        + state.planes.approvals.pending().len();
+    let stuck = state.planes.work.count(Standing::Stuck);
+    let held_by_time = state.planes.work.count(Standing::BlockedUntilRecheck) + usize::from(delayed);
+    let timers = state.planes.timers.active().len() + held_by_time;
     let timed = waits(WaitKind::Timer) + waits(WaitKind::Sleep) + held_by_time;
     let found = [
         (WaitingReason::Operator, person, "operator_waits"),

@@ -58,7 +58,7 @@ pub fn classify(state: &AgentState, message: &Message) -> Classified {
         let continuation = continuation(message, ContinuationClass::LivenessOnly, vec![why.to_owned()]);
         return Classified::Reduce { continuation };
     }
-    let parking = state.waits.parking(message.work_item_id());
+    let parking = state.planes.waits.parking(message.work_item_id());
     if parking == 0 || stands_on_its_own(message) {
         let why = if parking == 0 { "no_wait_open" } else { "stands_on_its_own" };
         let continuation = continuation(message, ContinuationClass::LocalContinuation, vec![why.to_owned()]);
@@ -69,7 +69,7 @@ pub fn classify(state: &AgentState, message: &Message) -> Classified {
         let continuation = continuation(message, ContinuationClass::ResumeOverride, evidence);
         return Classified::Reenter { continuation, matched };
     }
-    let behind = state.waits.parking_waits(message.work_item_id()).take(8);
+    let behind = state.planes.waits.parking_waits(message.work_item_id()).take(8);
     let behind = behind.map(|wait| wait.waiting_intent_id.clone()).collect();
     Classified::Park { continuation: continuation(message, ContinuationClass::LivenessOnly, evidence), behind }
 }
@@ -87,14 +87,14 @@ fn continuation(message: &Message, class: ContinuationClass, evidence: Vec<Strin
 /// The open waits that a message ends: those that name what it is about, and those of its kind that name nothing.
 #[must_use]
 pub fn matching(state: &AgentState, message: &Message) -> Vec<WaitId> {
-    let waits = &state.waits;
+    let waits = &state.planes.waits;
     let id = |wait: &crate::state::waiting::Wait| wait.waiting_intent_id.clone();
     let mut matched: Vec<WaitId> = Vec::new();
     match message.kind() {
         MessageKind::OperatorPrompt => matched.extend(operator_wait(state)),
         MessageKind::TaskResult => {
             if let Some(task) = message.task_id() {
-                if state.tasks.open().contains_key(task) {
+                if state.planes.tasks.open().contains_key(task) {
                     return matched;
                 }
                 matched.extend(waits.naming(&Resource::Task(task.clone())).map(id));
@@ -137,11 +137,12 @@ pub fn matching(state: &AgentState, message: &Message) -> Vec<WaitId> {
 fn operator_wait(state: &AgentState) -> Option<WaitId> {
     let is_question = |wait: &&crate::state::waiting::Wait| wait.kind == WaitKind::Operator && wait.resource.is_none();
     let of_current = state
+        .planes
         .work
         .current_id()
-        .and_then(|item| state.waits.of_item(item).filter(is_question).max_by_key(|wait| wait.seq));
+        .and_then(|item| state.planes.waits.of_item(item).filter(is_question).max_by_key(|wait| wait.seq));
     let newest = || {
-        let of = |scope| state.waits.of_kind(scope, WaitKind::Operator).rev().find(is_question);
+        let of = |scope| state.planes.waits.of_kind(scope, WaitKind::Operator).rev().find(is_question);
         [of(Scope::Agent), of(Scope::WorkItem)].into_iter().flatten().max_by_key(|wait| wait.seq)
     };
     of_current.or_else(newest).map(|wait| wait.waiting_intent_id.clone())
@@ -151,7 +152,7 @@ fn operator_wait(state: &AgentState) -> Option<WaitId> {
 fn named_external(state: &AgentState, message: &Message) -> Vec<WaitId> {
     let mut found = Vec::new();
     let mut of = |resource: Resource| {
-        found.extend(state.waits.naming(&resource).map(|wait| wait.waiting_intent_id.clone()));
+        found.extend(state.planes.waits.naming(&resource).map(|wait| wait.waiting_intent_id.clone()));
     };
     if let Some(trigger) = message.trigger_id() {
         of(Resource::Trigger(trigger.clone()));
@@ -159,7 +160,7 @@ fn named_external(state: &AgentState, message: &Message) -> Vec<WaitId> {
     if let Some(correlation) = message.correlation_id() {
         of(Resource::Correlation(correlation.to_owned()));
     }
-    let external = |id: &&WaitId| state.waits.get(id).is_some_and(|wait| wait.kind == WaitKind::External);
+    let external = |id: &&WaitId| state.planes.waits.get(id).is_some_and(|wait| wait.kind == WaitKind::External);
     found.extend(message.waiting_intent_id().into_iter().filter(external).cloned());
     found
 }
@@ -170,7 +171,7 @@ fn liveness_only(state: &AgentState, message: &Message) -> Option<&'static str> 
         MessageKind::TaskStatus => Some("non_terminal_task_status"),
         MessageKind::Control | MessageKind::BriefAck | MessageKind::BriefResult => Some("control_plane_update"),
         MessageKind::TaskResult => {
-            let running = message.task_id().is_some_and(|id| state.tasks.open().contains_key(id));
+            let running = message.task_id().is_some_and(|id| state.planes.tasks.open().contains_key(id));
             running.then_some("task_not_terminal")
         }
         MessageKind::TimerTick if message.waiting_intent_id().is_some() => Some("mismatched_timer"),

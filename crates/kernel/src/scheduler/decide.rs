@@ -58,7 +58,7 @@ fn gated(p: &SchedulerProjection<'_>) -> Option<Decision> {
     if let Some(spent) = &p.budget_spent {
         return Some(Decision::new(DecisionKind::WaitForOperator, Reason::BudgetSpent).because(spent.clone()));
     }
-    if let Some(held) = &p.state.held {
+    if let Some(held) = &p.state.lifecycle.turns_held {
         let reason = match held.cause {
             HoldCause::HomeBudget => Reason::HomeBudgetSpent,
             HoldCause::ModelKey => Reason::ModelKey,
@@ -66,7 +66,7 @@ fn gated(p: &SchedulerProjection<'_>) -> Option<Decision> {
         let decision = Decision::new(DecisionKind::WaitForOperator, reason).because(held.evidence.clone());
         return Some(decision.because(format!("until {}", held.until)));
     }
-    let short = p.state.disk_short.as_ref()?;
+    let short = p.state.lifecycle.disk_short.as_ref()?;
     Some(Decision::new(DecisionKind::WaitForTimer, Reason::DiskReserve).because(short.evidence.clone()))
 }
 
@@ -148,7 +148,7 @@ fn operator(p: &SchedulerProjection<'_>) -> Option<Decision> {
     if let Some(wait) = p.question() {
         return Some(about_wait(kind, Reason::ActiveOperatorWait, wait));
     }
-    if let Some(approval) = p.state.approvals.pending().values().next() {
+    if let Some(approval) = p.state.planes.approvals.pending().values().next() {
         let decision = Decision::new(kind, Reason::ApprovalPending)
             .because(format!("approval {} seq {}", approval.approval_id, approval.seq));
         return Some(Decision { work_item_id: approval.work_item_id.clone(), ..decision });
@@ -160,7 +160,7 @@ fn operator(p: &SchedulerProjection<'_>) -> Option<Decision> {
     if let Some(item) = p.item(Standing::ProgressSpent) {
         return Some(about_item(kind, Reason::NoProgressBudgetSpent, item));
     }
-    let held = p.state.work.held_back();
+    let held = p.state.planes.work.held_back();
     (held > 0).then(|| {
         Decision::new(kind, Reason::WorkTicksSpent)
             .because(format!("work_ticks_in_a_row {}", limits::WORK_TICKS_MAX))
@@ -172,8 +172,8 @@ fn operator(p: &SchedulerProjection<'_>) -> Option<Decision> {
 /// timers that they belong to are over, as far as anything outside is concerned.
 fn pace(p: &SchedulerProjection<'_>) -> Option<Decision> {
     let until = p.state.pace_ends().filter(|_| p.paced)?;
-    let entry = p.state.queue.first_own()?;
-    let per_hour = p.state.limits.self_turns_per_hour;
+    let entry = p.state.planes.queue.first_own()?;
+    let per_hour = p.state.definition.limits.self_turns_per_hour;
     let decision = Decision::new(DecisionKind::WaitForTimer, Reason::SelfTurnsPaced)
         .because(format!("self_turns_per_hour {per_hour}"))
         .because(format!("message {} not_before {until} seq {}", entry.message.message_id, entry.seq));
@@ -207,7 +207,7 @@ fn stuck(p: &SchedulerProjection<'_>) -> Option<Decision> {
 
 /// Row 13: a standing timer. Nothing waits for it, and it wakes the agent all the same.
 fn standing_timer(p: &SchedulerProjection<'_>) -> Option<Decision> {
-    let timer = p.state.timers.first_due()?;
+    let timer = p.state.planes.timers.first_due()?;
     Some(Decision::new(DecisionKind::WaitForTimer, Reason::ActiveTimers).because(next_of(timer)))
 }
 
@@ -219,10 +219,10 @@ pub fn needs_person(p: &SchedulerProjection<'_>) -> Option<Decision> {
 
 /// Row 14: nothing; unless the only thing there is already under way.
 fn rest(p: &SchedulerProjection<'_>) -> Decision {
-    if p.state.work.count(Standing::Runnable) > 0 && !p.state.work.ticking().is_empty() {
+    if p.state.planes.work.count(Standing::Runnable) > 0 && !p.state.planes.work.ticking().is_empty() {
         return Decision::new(DecisionKind::Noop, Reason::DuplicateTick).because("tick_under_way");
     }
-    if !p.state.hints.pending().is_empty() {
+    if !p.state.planes.hints.pending().is_empty() {
         return Decision::new(DecisionKind::Noop, Reason::DuplicateWakeHint).because("wake_tick_under_way");
     }
     if p.state.status() == Status::Asleep {
@@ -233,7 +233,7 @@ fn rest(p: &SchedulerProjection<'_>) -> Decision {
 
 /// Says what was there and did not count, so that suppression is never silence.
 fn with_ignored(p: &SchedulerProjection<'_>, mut decision: Decision) -> Decision {
-    let held = p.state.held.is_some() || p.state.disk_short.is_some();
+    let held = p.state.lifecycle.holds_turns();
     if p.gate.is_some() || p.running.is_some() || p.budget_spent.is_some() || held {
         return decision;
     }
@@ -245,8 +245,8 @@ fn with_ignored(p: &SchedulerProjection<'_>, mut decision: Decision) -> Decision
         };
         decision.ignored.push(format!("{why} {}", item.work_item_id));
     }
-    if p.hint.is_none() && !p.state.hints.pending().is_empty() {
-        decision.ignored.push(format!("{} {}", Reason::DuplicateWakeHint, p.state.hints.pending().len()));
+    if p.hint.is_none() && !p.state.planes.hints.pending().is_empty() {
+        decision.ignored.push(format!("{} {}", Reason::DuplicateWakeHint, p.state.planes.hints.pending().len()));
     }
     if let Some(sleep) = p.sleep() {
         decision.ignored.push(format!("held_by_sleep {}", sleep.waiting_intent_id));

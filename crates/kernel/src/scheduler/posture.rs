@@ -6,15 +6,15 @@ use crate::vocabulary::{Posture, Scope, Standing, WaitKind};
 
 #[must_use]
 pub fn posture(state: &AgentState) -> Posture {
-    let waits = |kind| state.waits.count(Scope::Agent, kind) + state.waits.count(Scope::WorkItem, kind);
-    let items = |standing| state.work.count(standing);
-    if matches!(state.control, Control::Stopped | Control::Quarantined { .. }) {
+    let waits = |kind| state.planes.waits.count(Scope::Agent, kind) + state.planes.waits.count(Scope::WorkItem, kind);
+    let items = |standing| state.planes.work.count(standing);
+    if matches!(state.lifecycle.control, Control::Stopped | Control::Quarantined { .. }) {
         Posture::Archived
-    } else if state.turn.is_some() {
+    } else if state.turns.current.is_some() {
         Posture::ActiveTurn
-    } else if state.queue.pending() > 0 {
+    } else if state.planes.queue.pending() > 0 {
         Posture::HasQueuedInput
-    } else if state.work.runnable() > 0 {
+    } else if state.planes.work.runnable() > 0 {
         Posture::HasRunnableWork
     } else if waits(WaitKind::Task) > 0 {
         Posture::WaitingForTask
@@ -24,8 +24,8 @@ pub fn posture(state: &AgentState) -> Posture {
         || items(Standing::NeedsInput) > 0
         || items(Standing::ProgressSpent) > 0
         || items(Standing::BudgetSpent) > 0
-        || state.work.held_back() > 0
-        || !state.approvals.pending().is_empty()
+        || state.planes.work.held_back() > 0
+        || !state.planes.approvals.pending().is_empty()
     {
         Posture::WaitingForOperator
     } else if items(Standing::Stuck) > 0

@@ -36,20 +36,21 @@ impl<'a> SchedulerProjection<'a> {
     #[must_use]
     pub fn of(state: &'a AgentState, now: Time) -> SchedulerProjection<'a> {
         let current = state
+            .planes
             .work
             .current()
-            .filter(|item| state.work.standing(&item.work_item_id) == Some(Standing::Runnable))
-            .map(|item| (item, state.work.offer_due(&item.work_item_id, now)));
+            .filter(|item| state.planes.work.standing(&item.work_item_id) == Some(Standing::Runnable))
+            .map(|item| (item, state.planes.work.offer_due(&item.work_item_id, now)));
         let mut projection = SchedulerProjection {
             state,
             gate: gate(state),
-            running: state.turn.as_ref().map(|turn| &turn.exec_id),
+            running: state.turns.current.as_ref().map(|turn| &turn.exec_id),
             budget_spent: state.spent().map(|spent| spent.evidence()),
             message: None,
             paced: state.paced_until().is_some_and(|until| until > now),
             work_first: false,
-            hint: state.hints.deliverable(),
-            hints_under_way: state.hints.undelivered().len(),
+            hint: state.planes.hints.deliverable(),
+            hints_under_way: state.planes.hints.undelivered().len(),
             current,
             now,
         };
@@ -60,16 +61,16 @@ impl<'a> SchedulerProjection<'a> {
     /// Lanes in their order; but no two timer or tick turns in a row while an operator, or then work, is waiting.
     fn choose_message(&mut self, now: Time) {
         let state = self.state;
-        let Some(first) = state.queue.due_head(now, self.paced) else { return };
-        let last = state.last_trigger;
+        let Some(first) = state.planes.queue.due_head(now, self.paced) else { return };
+        let last = state.turns.last_trigger;
         let again = last.is_some_and(|last| matches!(last.kind, TriggerKind::TimerFire | TriggerKind::SystemTick))
             && first.message.is_self_made_tick();
         let mut chosen = first;
         if again && !planted!(UnfairTimer) {
-            if let Some(operator) = state.queue.due_operator(now) {
+            if let Some(operator) = state.planes.queue.due_operator(now) {
                 chosen = operator;
             } else if !last.is_some_and(|last| last.work_tick) && !first.message.is_work_tick() {
-                match state.queue.due_work_tick(now) {
+                match state.planes.queue.due_work_tick(now) {
                     Some(tick) => chosen = tick,
                     None => self.work_first = self.work_is_due(),
                 }
@@ -85,45 +86,45 @@ impl<'a> SchedulerProjection<'a> {
     /// The oldest item other than the one in focus whose tick is due.
     #[must_use]
     pub fn queued(&self) -> Option<&'a WorkItem> {
-        self.state.work.due_queued(self.now)
+        self.state.planes.work.due_queued(self.now)
     }
 
     /// Whether anything holds back all offers of work: a sleep of the agent, or too many offers in a row.
     #[must_use]
     pub fn may_offer_work(&self) -> bool {
-        self.sleep().is_none() && !self.state.work.is_spent()
+        self.sleep().is_none() && !self.state.planes.work.is_spent()
     }
 
     /// A sleep of the agent holds back all offers of work.
     #[must_use]
     pub fn sleep(&self) -> Option<&'a Wait> {
-        self.state.waits.first(Scope::Agent, WaitKind::Sleep)
+        self.state.planes.waits.first(Scope::Agent, WaitKind::Sleep)
     }
 
     /// The oldest item that stands there.
     #[must_use]
     pub fn item(&self, standing: Standing) -> Option<&'a WorkItem> {
-        self.state.work.of_standing(standing).next()
+        self.state.planes.work.of_standing(standing).next()
     }
 
     #[must_use]
     pub fn wait(&self, scope: Scope, kind: WaitKind) -> Option<&'a Wait> {
-        self.state.waits.first(scope, kind)
+        self.state.planes.waits.first(scope, kind)
     }
 
     /// A question to the operator, other than a pending approval.
     #[must_use]
     pub fn question(&self) -> Option<&'a Wait> {
-        self.state.waits.unnamed(WaitKind::Operator).next()
+        self.state.planes.waits.unnamed(WaitKind::Operator).next()
     }
 }
 
 fn gate(state: &AgentState) -> Option<(Reason, String)> {
-    match &state.control {
-        Control::Stopped if planted!(TickAfterStop) && state.queue.queued() == 0 => None,
+    match &state.lifecycle.control {
+        Control::Stopped if planted!(TickAfterStop) && state.planes.queue.queued() == 0 => None,
         Control::Stopped => Some((Reason::Stopped, "control_stopped".to_owned())),
         Control::Quarantined { reason } => Some((Reason::Quarantined, format!("quarantined {reason}"))),
-        Control::Booting | Control::Runnable if state.shutdown => {
+        Control::Booting | Control::Runnable if state.lifecycle.shutdown => {
             Some((Reason::ShutdownRequested, "shutdown_requested".to_owned()))
         }
         Control::Booting | Control::Runnable => None,

@@ -63,9 +63,9 @@ pub fn hint_tick(state: &AgentState, message_id: MessageId, hint: &Hint) -> Mess
 /// no name is both.
 fn resource_of_hint(state: &AgentState, name: &str) -> HintResource {
     let (wait, trigger) = (WaitId::new(name), TriggerId::new(name));
-    if state.waits.get(&wait).is_some() {
+    if state.planes.waits.get(&wait).is_some() {
         HintResource::Wait(wait)
-    } else if state.triggers.contains_key(&trigger) {
+    } else if state.planes.triggers.contains_key(&trigger) {
         HintResource::Trigger(trigger)
     } else {
         HintResource::Correlation(name.to_owned())

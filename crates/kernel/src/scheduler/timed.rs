@@ -28,12 +28,18 @@ impl<'a> Timed<'a> {
     /// The one that is due first. A standing timer is none: nothing waits for it.
     #[must_use]
     pub fn first(state: &'a AgentState) -> Option<Timed<'a>> {
-        let offers_work = state.waits.first(Scope::Agent, WaitKind::Sleep).is_none() && !state.work.is_spent();
+        let offers_work =
+            state.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_none() && !state.planes.work.is_spent();
         let timed = [
             first_wait(state),
-            state.work.first_recheck().map(|(due, item)| (Some(due), Timed::Recheck(item))),
-            state.work.first_later().filter(|_| offers_work).map(|(due, item)| (Some(due), Timed::Backoff(item))),
-            state.queue.first_delayed().map(|entry| (entry.not_before, Timed::Retry(entry))),
+            state.planes.work.first_recheck().map(|(due, item)| (Some(due), Timed::Recheck(item))),
+            state
+                .planes
+                .work
+                .first_later()
+                .filter(|_| offers_work)
+                .map(|(due, item)| (Some(due), Timed::Backoff(item))),
+            state.planes.queue.first_delayed().map(|entry| (entry.not_before, Timed::Retry(entry))),
         ];
         // A wait whose tick is on its way comes last: everything else has a time.
         timed.into_iter().flatten().min_by_key(|(due, _)| (due.is_none(), *due)).map(|(_, timed)| timed)
@@ -84,19 +90,19 @@ impl<'a> Timed<'a> {
 
 /// The timer wait or sleep whose timer fires first. One that names no timer ends with whichever fires first.
 fn first_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
-    let named = state.timers.first_awaited().and_then(|(due, timer)| {
-        let wait = state.waits.naming(&Resource::Timer(timer.timer_id.clone())).next()?;
+    let named = state.planes.timers.first_awaited().and_then(|(due, timer)| {
+        let wait = state.planes.waits.naming(&Resource::Timer(timer.timer_id.clone())).next()?;
         Some((Some(due), Timed::Wait(wait, Some(timer))))
     });
-    let any = state.waits.unnamed(WaitKind::Timer).next().map(|wait| {
-        let timer = state.timers.first_due();
+    let any = state.planes.waits.unnamed(WaitKind::Timer).next().map(|wait| {
+        let timer = state.planes.timers.first_due();
         (timer.and_then(Timer::next_time), Timed::Wait(wait, timer))
     });
     let dated = named.into_iter().chain(any).min_by_key(|(due, _)| (due.is_none(), *due));
     dated.or_else(|| {
         let kinds = [WaitKind::Timer, WaitKind::Sleep];
         let scopes = [Scope::WorkItem, Scope::Agent];
-        let mut waits = scopes.into_iter().flat_map(|scope| kinds.map(|kind| state.waits.first(scope, kind)));
+        let mut waits = scopes.into_iter().flat_map(|scope| kinds.map(|kind| state.planes.waits.first(scope, kind)));
         waits.find_map(|wait| Some((None, Timed::Wait(wait?, None))))
     })
 }

@@ -4,11 +4,11 @@ mod messages;
 mod turns;
 mod work;
 
-use super::AgentState;
 use super::hint::{Hint, Trigger};
 use super::kin::{self, Leaving};
 use super::lifecycle::Control;
 use super::turn::Phase;
+use super::{AgentState, RecordedDecision};
 use crate::budget::Used;
 use crate::credentials::Credentials;
 use crate::fact::*;
@@ -46,54 +46,54 @@ impl AgentState {
             Fact::AgentCreated(fact) => self.agent_created(fact),
             Fact::AgentConfigured(fact) => {
                 // Whoever names another folder means it to be worked in.
-                if self.config.workspace != fact.config.workspace {
-                    self.workspaces.choose_none();
+                if self.definition.config.workspace != fact.config.workspace {
+                    self.planes.workspaces.choose_none();
                 }
-                self.troubles.retain(|known| fact.config.models().any(|model| model == known.model));
-                self.config = fact.config.clone();
+                self.models.failures.retain(|known| fact.config.models().any(|model| model == known.model));
+                self.definition.config = fact.config.clone();
                 if let Some(role) = fact.role {
-                    self.identity.role = role;
+                    self.definition.identity.role = role;
                 }
                 self.forget_told();
                 Ok(())
             }
             Fact::AgentForked(fact) => {
-                self.identity.id = fact.agent_id.clone();
+                self.definition.identity.id = fact.agent_id.clone();
                 // Whoever the other worked for has no task for this one.
-                self.identity.kind = AgentKind::Named;
-                self.identity.visibility = Visibility::Public;
-                self.identity.ownership = Ownership::SelfOwned;
+                self.definition.identity.kind = AgentKind::Named;
+                self.definition.identity.visibility = Visibility::Public;
+                self.definition.identity.ownership = Ownership::SelfOwned;
                 // What binds the makers of the other binds this one, too.
-                self.identity.makers = self.identity.lineage();
-                self.identity.supervisor = None;
-                self.leaving = None;
-                self.archived = false;
-                self.control = Control::Stopped;
-                self.resting = false;
+                self.definition.identity.makers = self.definition.identity.lineage();
+                self.definition.identity.supervisor = None;
+                self.lifecycle.leaving = None;
+                self.lifecycle.archived = false;
+                self.lifecycle.control = Control::Stopped;
+                self.lifecycle.resting = false;
                 // A person said yes to one call of one agent.
-                self.approvals.forget_grants();
-                self.tasks.forget_grants();
+                self.planes.approvals.forget_grants();
+                self.planes.tasks.forget_grants();
                 // So did the person who gave the other its credentials.
-                self.config.credentials = Credentials::default();
+                self.definition.config.credentials = Credentials::default();
                 Ok(())
             }
             Fact::AgentArchived(_) => {
-                self.archived = true;
+                self.lifecycle.archived = true;
                 Ok(())
             }
             Fact::ChildLeaving(fact) => {
-                if self.identity.supervisor.is_none() {
+                if self.definition.identity.supervisor.is_none() {
                     return Err("only a supervised child leaves".to_owned());
                 }
-                self.leaving = Some(Leaving::of(fact));
+                self.lifecycle.leaving = Some(Leaving::of(fact));
                 Ok(())
             }
             Fact::ChildReporting(_) => {
-                self.leaving.as_mut().ok_or("it is not leaving")?.reporting = true;
+                self.lifecycle.leaving.as_mut().ok_or("it is not leaving")?.reporting = true;
                 Ok(())
             }
             Fact::AgentQuarantined(fact) => {
-                self.control = Control::Quarantined { reason: fact.reason.clone() };
+                self.lifecycle.control = Control::Quarantined { reason: fact.reason.clone() };
                 Ok(())
             }
             Fact::ControlAdmitted(_) | Fact::PostureChanged(_) | Fact::StaleOutcomeIgnored(_) => Ok(()),
@@ -102,15 +102,14 @@ impl AgentState {
                 Ok(())
             }
             Fact::SchedulerDecided(fact) => {
-                self.resting |= fact.decision.kind.is_rest();
+                self.lifecycle.resting |= fact.decision.kind.is_rest();
                 if fact.decision.kind != DecisionKind::Noop {
-                    self.decision = Some(fact.decision.clone());
-                    self.decision_seq = self.seq;
+                    self.last_decision = Some(RecordedDecision { seq: self.seq, decision: fact.decision.clone() });
                 }
                 Ok(())
             }
             Fact::LimitsChanged(fact) => {
-                self.limits = fact.limits;
+                self.definition.limits = fact.limits;
                 Ok(())
             }
             Fact::ClockSetBack(fact) => {
@@ -118,63 +117,63 @@ impl AgentState {
                 Ok(())
             }
             Fact::SelfTurnsPaced(fact) => {
-                self.pace.tell(fact.not_before);
+                self.accounts.pace.tell(fact.not_before);
                 Ok(())
             }
             Fact::WorkTicksSpent(_) => {
-                self.work.row_is_spent();
+                self.planes.work.row_is_spent();
                 Ok(())
             }
             Fact::RuntimeErrorRecorded(fact) => {
-                self.runtime_error = Some(fact.error.clone());
+                self.lifecycle.runtime_error = Some(fact.error.clone());
                 Ok(())
             }
 
-            Fact::WorkspaceAttached(fact) => self.workspaces.attach(fact, self.seq, at),
-            Fact::WorkspaceUsed(fact) => self.workspaces.use_root(&fact.root),
-            Fact::WorkspaceDetached(fact) => self.workspaces.detach(&fact.root),
+            Fact::WorkspaceAttached(fact) => self.planes.workspaces.attach(fact, self.seq, at),
+            Fact::WorkspaceUsed(fact) => self.planes.workspaces.use_root(&fact.root),
+            Fact::WorkspaceDetached(fact) => self.planes.workspaces.detach(&fact.root),
             Fact::WorkspaceOccupied(fact) => {
-                self.workspaces.occupy(&fact.workspace);
+                self.planes.workspaces.occupy(&fact.workspace);
                 Ok(())
             }
             Fact::WorkspaceReleased(fact) => {
                 if fact.error.is_none() {
-                    self.workspaces.release(&fact.workspace);
+                    self.planes.workspaces.release(&fact.workspace);
                 }
                 Ok(())
             }
             Fact::DiskShort(fact) => {
-                self.disk_short = Some(fact.clone());
+                self.lifecycle.disk_short = Some(fact.clone());
                 Ok(())
             }
             Fact::DiskHasRoom(DiskHasRoom {}) => {
-                self.disk_short = None;
+                self.lifecycle.disk_short = None;
                 Ok(())
             }
             Fact::TurnsHeld(fact) => {
-                self.held = Some(fact.clone());
+                self.lifecycle.turns_held = Some(fact.clone());
                 Ok(())
             }
             Fact::TurnsReleased(_) => {
-                self.held = None;
-                self.resting = false;
+                self.lifecycle.turns_held = None;
+                self.lifecycle.resting = false;
                 Ok(())
             }
-            Fact::WorktreeRemoving(fact) => self.workspaces.edit(&fact.root, |workspace| {
+            Fact::WorktreeRemoving(fact) => self.planes.workspaces.edit(&fact.root, |workspace| {
                 workspace.removing = true;
                 workspace.discard = fact.discard;
             }),
             Fact::WorktreeRemoved(fact) => {
-                if let Some(leaving) = &mut self.leaving {
+                if let Some(leaving) = &mut self.lifecycle.leaving {
                     leaving.left.extend(kin::left_of(fact));
                 }
-                self.workspaces.detach(&fact.root)
+                self.planes.workspaces.detach(&fact.root)
             }
             Fact::WorktreeKept(fact) => {
-                if let Some(leaving) = &mut self.leaving {
+                if let Some(leaving) = &mut self.lifecycle.leaving {
                     leaving.left.push(format!("Its worktree {} was kept: {}", fact.root, fact.error));
                 }
-                self.workspaces.edit(&fact.root, |workspace| {
+                self.planes.workspaces.edit(&fact.root, |workspace| {
                     workspace.removing = false;
                     workspace.kept = Some(fact.error.clone());
                 })
@@ -182,7 +181,7 @@ impl AgentState {
 
             Fact::MessageQueued(fact) => self.message_queued(fact, at),
             Fact::MessageDequeued(fact) => {
-                self.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Dequeued, |entry| {
+                self.planes.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Dequeued, |entry| {
                     entry.taken += 1;
                     entry.not_before = None;
                 })
@@ -190,13 +189,13 @@ impl AgentState {
             Fact::MessageProcessed(fact) => self.message_processed(fact),
             Fact::MessageInterjected(fact) => self.message_interjected(fact),
             Fact::MessageParked(fact) => {
-                self.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Parked, |_| ())
+                self.planes.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Parked, |_| ())
             }
             Fact::MessageRequeued(fact) => {
                 if fact.reason != RequeueReason::Stop && fact.reason != RequeueReason::Shutdown {
-                    self.resting = false;
+                    self.lifecycle.resting = false;
                 }
-                self.queue.requeue(&fact.message_id, fact.reason, fact.not_before)
+                self.planes.queue.requeue(&fact.message_id, fact.reason, fact.not_before)
             }
             Fact::MessageAborted(fact) => self.message_aborted(fact),
             Fact::MessageDropped(fact) => {
@@ -207,21 +206,20 @@ impl AgentState {
             Fact::TurnBound(fact) => self.turn_bound(fact, at),
             Fact::RoundStarted(fact) => {
                 let turn = self.turn_of(&fact.exec_id)?;
-                if fact.round != turn.round + 1 || turn.phase != Phase::Safe {
+                if fact.round != turn.round + 1 || !matches!(turn.phase, Phase::Safe { .. }) {
                     return Err(format!("round {} can't begin here", fact.round));
                 }
                 turn.round = fact.round;
                 turn.phase = Phase::Model;
-                turn.ends = false;
                 Ok(())
             }
             Fact::ProviderRoundCompleted(fact) => {
                 self.turn_of(&fact.exec_id)?;
-                self.usage.add(&fact.usage);
+                self.accounts.usage.add(&fact.usage);
                 self.spend(at, &Used::tokens(fact.usage));
                 self.spend_time(at);
                 if let Some(estimated) = fact.estimated_tokens {
-                    self.measure.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
+                    self.models.calibration.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
                 }
                 self.model_answered();
                 self.carry_over(fact.carry.as_ref());
@@ -230,7 +228,7 @@ impl AgentState {
             Fact::ProviderRoundFailed(fact) => {
                 self.turn_of(&fact.exec_id)?;
                 if let Some(usage) = &fact.usage {
-                    self.usage.add(usage);
+                    self.accounts.usage.add(usage);
                     self.spend(at, &Used::tokens(*usage));
                 }
                 self.spend_time(at);
@@ -240,8 +238,8 @@ impl AgentState {
             }
             // Its turn is over, and with it whatever item it was about.
             Fact::CutRoundCounted(fact) => {
-                self.usage.add(&fact.usage);
-                self.spending.spend(at, &Used::tokens(fact.usage));
+                self.accounts.usage.add(&fact.usage);
+                self.accounts.spending.spend(at, &Used::tokens(fact.usage));
                 Ok(())
             }
             Fact::AssistantRoundRecorded(fact) => self.assistant_round(fact),
@@ -251,11 +249,11 @@ impl AgentState {
                 self.spend_time(at);
                 let turn = self.turn_of(&fact.exec_id)?;
                 match &turn.phase {
-                    Phase::Tools { running, waiting } if running.is_empty() && waiting.is_empty() => {
-                        turn.phase = Phase::Safe;
+                    Phase::Tools { running, waiting, ends_turn } if running.is_empty() && waiting.is_empty() => {
+                        turn.phase = Phase::Safe { ends_turn: *ends_turn };
                         Ok(())
                     }
-                    Phase::Tools { .. } | Phase::Model | Phase::Safe => Err("calls are still open".to_owned()),
+                    Phase::Tools { .. } | Phase::Model | Phase::Safe { .. } => Err("calls are still open".to_owned()),
                 }
             }
             Fact::TurnCheckpointed(fact) => {
@@ -267,12 +265,12 @@ impl AgentState {
             Fact::TurnTerminal(fact) => self.turn_terminal(fact, at),
             Fact::ContextCompacted(fact) => {
                 if let Some(usage) = &fact.usage {
-                    self.usage.add(usage);
-                    self.spending.spend(at, &Used::tokens(*usage));
+                    self.accounts.usage.add(usage);
+                    self.accounts.spending.spend(at, &Used::tokens(*usage));
                 }
-                self.compaction = Some(fact.clone());
+                self.turns.compaction = Some(fact.clone());
                 if planted!(CompactionEndsWaits) {
-                    for id in self.waits.open().keys().cloned().collect::<Vec<_>>() {
+                    for id in self.planes.waits.open().keys().cloned().collect::<Vec<_>>() {
                         self.wait_ended(&id)?;
                     }
                 }
@@ -280,20 +278,20 @@ impl AgentState {
             }
 
             Fact::TaskCreated(fact) => {
-                self.tasks.create(fact, self.seq, at)?;
+                self.planes.tasks.create(fact, self.seq, at)?;
                 self.remember_call(fact);
                 self.item_changed(fact.work_item_id.clone())
             }
             Fact::TaskRunning(fact) => {
-                self.tasks.transition(&fact.task_id, TaskStatus::Running, None, at)?;
+                self.planes.tasks.transition(&fact.task_id, TaskStatus::Running, None, at)?;
                 if let Some(recovery) = &fact.recovery {
-                    self.tasks.edit(&fact.task_id, |task| task.recovery = Some(recovery.clone()));
+                    self.planes.tasks.edit(&fact.task_id, |task| task.recovery = Some(recovery.clone()));
                 }
                 Ok(())
             }
             Fact::TaskCancelling(fact) => {
-                self.tasks.transition(&fact.task_id, TaskStatus::Cancelling, None, at)?;
-                self.tasks.edit(&fact.task_id, |task| {
+                self.planes.tasks.transition(&fact.task_id, TaskStatus::Cancelling, None, at)?;
+                self.planes.tasks.edit(&fact.task_id, |task| {
                     let fresh = fact.evidence.iter().filter(|why| !task.asked.contains(why)).cloned();
                     let room = limits::ASKED_MAX.saturating_sub(task.asked.len());
                     let fresh: Vec<String> = fresh.take(room).collect();
@@ -307,20 +305,22 @@ impl AgentState {
             Fact::TaskInterrupted(fact) => self.task_ended(TaskStatus::Interrupted, &fact.end, at),
             Fact::TaskUpdateIgnored(_) => Ok(()),
             Fact::TaskResultQueued(fact) => {
-                if !self.tasks.owed().contains_key(&fact.task_id) {
+                if !self.planes.tasks.owed().contains_key(&fact.task_id) {
                     return Err(format!("nothing is owed of {}", fact.task_id));
                 }
-                self.tasks.edit(&fact.task_id, |task| task.result_message = Some(fact.message_id.clone()));
+                self.planes.tasks.edit(&fact.task_id, |task| task.result_message = Some(fact.message_id.clone()));
                 Ok(())
             }
             Fact::TaskResultDelivered(fact) => {
-                let call = self.tasks.get(&fact.task_id).and_then(|task| task.call);
-                if let Some(turn) = &mut self.turn {
+                let call = self.planes.tasks.get(&fact.task_id).and_then(|task| task.call);
+                if let Some(turn) = &mut self.turns.current {
                     turn.presents.retain(|task| *task != fact.task_id);
                     let message = turn.message_id.clone();
-                    self.queue.edit(&message, |entry| call.into_iter().for_each(|call| entry.guard.forget(call)));
+                    self.planes
+                        .queue
+                        .edit(&message, |entry| call.into_iter().for_each(|call| entry.guard.forget(call)));
                 }
-                self.tasks.settle(&fact.task_id)
+                self.planes.tasks.settle(&fact.task_id)
             }
 
             Fact::WorkItemCreated(fact) => self.work_item_created(fact),
@@ -338,63 +338,62 @@ impl AgentState {
             }),
             Fact::WorkItemCompleted(fact) => self.work_item_completed(fact),
             Fact::WorkItemDelegated(fact) => {
-                self.tasks.edit(&fact.task_id, |task| task.delegated = true);
+                self.planes.tasks.edit(&fact.task_id, |task| task.delegated = true);
                 self.item_changed(Some(fact.work_item_id.clone()))
             }
             Fact::WorkItemDelegationCompleted(fact) => {
-                self.tasks.edit(&fact.task_id, |task| task.delegated = false);
+                self.planes.tasks.edit(&fact.task_id, |task| task.delegated = false);
                 self.item_changed(Some(fact.work_item_id.clone()))
             }
             Fact::RecheckMoved(fact) => {
-                self.work.edit(&fact.work_item_id, |item| item.recheck_at = Some(fact.to))?;
-                self.restand(&fact.work_item_id);
+                self.planes.work.edit(&fact.work_item_id, |item| item.recheck_at = Some(fact.to))?;
+                self.planes.update_standing(&fact.work_item_id);
                 Ok(())
             }
             Fact::RecheckFired(fact) => {
-                self.work.edit(&fact.work_item_id, |item| item.recheck_at = None)?;
-                self.restand(&fact.work_item_id);
+                self.planes.work.edit(&fact.work_item_id, |item| item.recheck_at = None)?;
+                self.planes.update_standing(&fact.work_item_id);
                 Ok(())
             }
 
             Fact::WaitingIntentCreated(fact) => {
                 if let Some(item) = &fact.work_item_id
-                    && self.work.open(item).is_none()
+                    && self.planes.work.open(item).is_none()
                 {
                     return Err(format!("{item} is not an open work item"));
                 }
-                self.waits.create(fact, self.seq, at)?;
-                self.note_awaited(fact.resource.as_ref());
-                if let Some(turn) = &mut self.turn {
-                    turn.puts_off |= fact.answers.is_some();
+                self.planes.waits.create(fact, self.seq, at)?;
+                self.planes.index_awaited_timer(fact.resource.as_ref());
+                let answer = self.turns.current.as_mut().and_then(|turn| turn.answer.as_mut());
+                if let Some(answer) = answer.filter(|_| fact.answers.is_some()) {
+                    answer.put_off = true;
                 }
-                if let Some(last) = &mut self.last_terminal {
-                    last.superseded = true;
-                }
+                self.turns.supersede_last_terminal();
                 self.item_changed(fact.work_item_id.clone())
             }
             Fact::WaitingIntentTriggered(fact) => self.wait_ended(&fact.waiting_intent_id),
             Fact::WaitingIntentCancelled(fact) => self.wait_ended(&fact.waiting_intent_id),
-            Fact::TimerCreated(fact) => self.timers.create(fact, self.seq, at),
-            Fact::TimerCheckStarted(fact) => self.timers.edit(&fact.timer_id, |timer| timer.check_started(fact)),
+            Fact::TimerCreated(fact) => self.planes.timers.create(fact, self.seq, at),
+            Fact::TimerCheckStarted(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.check_started(fact)),
             Fact::TimerFired(fact) => {
                 let mut missed = 0;
-                self.timers.edit(&fact.timer_id, |timer| missed = timer.fired(fact))?;
-                self.queue.edit(&fact.message_id, |entry| entry.missed = entry.missed.saturating_add(missed));
+                self.planes.timers.edit(&fact.timer_id, |timer| missed = timer.fired(fact))?;
+                self.planes.queue.edit(&fact.message_id, |entry| entry.missed = entry.missed.saturating_add(missed));
                 Ok(())
             }
             Fact::TimerMissed(fact) => self.timer_missed(fact),
-            Fact::TimerRescheduled(fact) => self.timers.edit(&fact.timer_id, |timer| timer.rescheduled(fact)),
-            Fact::TimerCompleted(fact) => self.timers.end(&fact.timer_id).map(|_| ()),
-            Fact::TimerCancelled(fact) => self.timers.end(&fact.timer_id).map(|_| ()),
+            Fact::TimerRescheduled(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.rescheduled(fact)),
+            Fact::TimerCompleted(fact) => self.planes.timers.end(&fact.timer_id).map(|_| ()),
+            Fact::TimerCancelled(fact) => self.planes.timers.end(&fact.timer_id).map(|_| ()),
             Fact::WakeHintSubmitted(hint) => {
-                self.resting = false;
+                self.lifecycle.resting = false;
                 self.hint_pending(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
             }
             Fact::WakeHintCoalesced(hint) => {
                 self.hint_pending(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
             }
             Fact::WakeHintIgnored(hint) => {
-                self.hints.ignore(&hint.source, hint.generation);
+                self.planes.hints.ignore(&hint.source, hint.generation);
                 Ok(())
             }
             Fact::TriggerCreated(fact) => {
@@ -409,7 +408,7 @@ impl AgentState {
                     last_delivered_at: None,
                     seq: self.seq,
                 };
-                match self.triggers.insert(fact.trigger_id.clone(), trigger) {
+                match self.planes.triggers.insert(fact.trigger_id.clone(), trigger) {
                     None => Ok(()),
                     Some(_) => Err(format!("{} exists already", fact.trigger_id)),
                 }
@@ -424,37 +423,37 @@ impl AgentState {
                 trigger.last_delivered_at = Some(at);
                 Ok(())
             }
-            Fact::TriggerRevoked(fact) => match self.triggers.remove(&fact.trigger_id) {
+            Fact::TriggerRevoked(fact) => match self.planes.triggers.remove(&fact.trigger_id) {
                 Some(_) => Ok(()),
                 None => Err(format!("{} is not a trigger", fact.trigger_id)),
             },
-            Fact::ApprovalRequested(fact) => self.approvals.request(fact, self.seq, at),
-            Fact::ApprovalDeadlineMoved(fact) => self.approvals.move_deadline(&fact.approval_id, fact.to),
-            Fact::ApprovalDecided(fact) => self.approvals.decide(fact, at),
-            Fact::ApprovalUsed(fact) => self.approvals.use_up(&fact.approval_id),
+            Fact::ApprovalRequested(fact) => self.planes.approvals.request(fact, self.seq, at),
+            Fact::ApprovalDeadlineMoved(fact) => self.planes.approvals.move_deadline(&fact.approval_id, fact.to),
+            Fact::ApprovalDecided(fact) => self.planes.approvals.decide(fact, at),
+            Fact::ApprovalUsed(fact) => self.planes.approvals.use_up(&fact.approval_id),
             Fact::BudgetReached(fact) => match &fact.work_item_id {
                 Some(id) => {
-                    self.work.edit(id, |item| item.told_spent = true)?;
-                    self.restand(id);
+                    self.planes.work.edit(id, |item| item.told_spent = true)?;
+                    self.planes.update_standing(id);
                     Ok(())
                 }
                 None => {
-                    self.spending.told = true;
+                    self.accounts.spending.told = true;
                     Ok(())
                 }
             },
             Fact::BudgetRenewed(fact) => {
-                self.spending.begin_day(fact.since);
-                self.resting = false;
+                self.accounts.spending.begin_day(fact.since);
+                self.lifecycle.resting = false;
                 self.forget_told();
                 Ok(())
             }
             Fact::BriefRecorded(fact) => {
-                self.remember_brief(fact.clone());
+                self.planes.add_brief(fact.clone());
                 self.brief_answers(fact);
                 if let Some(id) = &fact.work_item_id {
-                    self.work.edit(id, |item| item.ticks.told = Some(item.revision))?;
-                    self.restand(id);
+                    self.planes.work.edit(id, |item| item.ticks.told = Some(item.revision))?;
+                    self.planes.update_standing(id);
                 }
                 Ok(())
             }
@@ -465,43 +464,43 @@ impl AgentState {
         if self.seq != 1 {
             return Err("an agent is created once".to_owned());
         }
-        self.identity = fact.identity.clone();
-        self.config = fact.config.clone();
-        self.control = if fact.start { Control::Booting } else { Control::Stopped };
+        self.definition.identity = fact.identity.clone();
+        self.definition.config = fact.config.clone();
+        self.lifecycle.control = if fact.start { Control::Booting } else { Control::Stopped };
         Ok(())
     }
 
     fn control_applied(&mut self, fact: &ControlApplied) {
         match fact.action {
             ControlAction::Start => {
-                self.control = Control::Runnable;
-                self.resting = false;
+                self.lifecycle.control = Control::Runnable;
+                self.lifecycle.resting = false;
             }
             ControlAction::Stop => {
                 // Why its records can't be trusted is known until it is tried again.
-                if !matches!(self.control, Control::Quarantined { .. }) {
-                    self.control = Control::Stopped;
+                if !matches!(self.lifecycle.control, Control::Quarantined { .. }) {
+                    self.lifecycle.control = Control::Stopped;
                 }
-                self.resting = false;
+                self.lifecycle.resting = false;
             }
-            ControlAction::Shutdown => self.shutdown = true,
+            ControlAction::Shutdown => self.lifecycle.shutdown = true,
             ControlAction::Restart => {
-                self.shutdown = false;
-                if self.control == Control::Booting {
-                    self.control = Control::Runnable;
+                self.lifecycle.shutdown = false;
+                if self.lifecycle.control == Control::Booting {
+                    self.lifecycle.control = Control::Runnable;
                 }
             }
         }
     }
 
     fn task_ended(&mut self, to: TaskStatus, end: &TaskEnd, at: Time) -> Applied {
-        let task = self.tasks.transition(&end.task_id, to, Some(end), at)?;
+        let task = self.planes.tasks.transition(&end.task_id, to, Some(end), at)?;
         let item = task.work_item_id.clone();
         if task.kind == TaskKind::ChildAgent {
             let used = end.used.unwrap_or_else(|| Used::all_of(&task.granted));
             self.child_used(at, &used);
-            if let Some(id) = item.as_ref().filter(|id| self.work.open(id).is_some()) {
-                self.work.edit(id, |item| item.used.add(&used))?;
+            if let Some(id) = item.as_ref().filter(|id| self.planes.work.open(id).is_some()) {
+                self.planes.work.edit(id, |item| item.used.add(&used))?;
             }
             self.forget_told();
         }
@@ -509,23 +508,23 @@ impl AgentState {
     }
 
     fn wait_ended(&mut self, id: &WaitId) -> Applied {
-        let wait = self.waits.end(id)?;
-        self.note_awaited(wait.resource.as_ref());
+        let wait = self.planes.waits.end(id)?;
+        self.planes.index_awaited_timer(wait.resource.as_ref());
         self.item_changed(wait.work_item_id)
     }
 
     fn trigger(&mut self, id: &TriggerId) -> Result<&mut Trigger, String> {
-        self.triggers.get_mut(id).ok_or_else(|| format!("{id} is not a trigger"))
+        self.planes.triggers.get_mut(id).ok_or_else(|| format!("{id} is not a trigger"))
     }
 
     fn timer_missed(&mut self, fact: &TimerMissed) -> Applied {
         let mut tick = None;
-        self.timers.edit(&fact.timer_id, |timer| {
+        self.planes.timers.edit(&fact.timer_id, |timer| {
             timer.missed(fact);
             tick.clone_from(&timer.undelivered);
         })?;
         if let Some(tick) = tick {
-            self.queue.edit(&tick, |entry| entry.missed = entry.missed.saturating_add(fact.count));
+            self.planes.queue.edit(&tick, |entry| entry.missed = entry.missed.saturating_add(fact.count));
         }
         Ok(())
     }
@@ -539,7 +538,7 @@ impl AgentState {
         body: &Option<String>,
         at: Time,
     ) -> Applied {
-        self.hints.submit(Hint {
+        self.planes.hints.submit(Hint {
             source: source.to_owned(),
             generation,
             reason: reason.to_owned(),

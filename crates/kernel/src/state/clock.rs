@@ -19,23 +19,23 @@ impl AgentState {
     /// was counted as of then counts as of now.
     pub(super) fn clock_set_back(&mut self, from: Time, to: Time) {
         let left = |until: Time| remaining(until, from, to);
-        self.held.iter_mut().for_each(|held| held.until = left(held.until));
-        self.disk_short.iter_mut().for_each(|short| short.until = left(short.until));
-        self.rests.iter_mut().for_each(|rest| rest.until = left(rest.until));
-        self.pace.clock_set_back(to);
-        self.approvals.clock_set_back(to);
-        let days = self.spending.clock_set_back(to);
-        if let Some(turn) = &mut self.turn {
+        self.lifecycle.turns_held.iter_mut().for_each(|held| held.until = left(held.until));
+        self.lifecycle.disk_short.iter_mut().for_each(|short| short.until = left(short.until));
+        self.models.backoffs.iter_mut().for_each(|rest| rest.until = left(rest.until));
+        self.accounts.pace.clock_set_back(to);
+        self.planes.approvals.clock_set_back(to);
+        let days = self.accounts.spending.clock_set_back(to);
+        if let Some(turn) = &mut self.turns.current {
             turn.counted_to = turn.counted_to.min(to);
             if days.contains(&turn.counted_on) {
-                turn.counted_on = self.spending.day;
+                turn.counted_on = self.accounts.spending.day;
             }
         }
-        let ahead = self.work.items().values().filter(|item| item.ticks.last_at > Some(to));
+        let ahead = self.planes.work.items().values().filter(|item| item.ticks.last_at > Some(to));
         for id in ahead.map(|item| item.work_item_id.clone()).collect::<Vec<_>>() {
             // It is there: it was just listed.
-            let _listed = self.work.edit(&id, |item| item.ticks.last_at = Some(to));
-            self.restand(&id);
+            let _listed = self.planes.work.edit(&id, |item| item.ticks.last_at = Some(to));
+            self.planes.update_standing(&id);
         }
     }
 }

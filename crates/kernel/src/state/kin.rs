@@ -44,8 +44,8 @@ impl AgentState {
     /// Children that it may still make at this moment.
     #[must_use]
     pub fn room_for_children(&self) -> usize {
-        match self.identity.depth() < limits::CHILD_DEPTH_MAX {
-            true => limits::CHILDREN_MAX.saturating_sub(self.tasks.children().count()),
+        match self.definition.identity.depth() < limits::CHILD_DEPTH_MAX {
+            true => limits::CHILDREN_MAX.saturating_sub(self.planes.tasks.children().count()),
             false => 0,
         }
     }
@@ -53,7 +53,7 @@ impl AgentState {
     /// Whether it is a child that still works: it has a supervisor, and has not begun to leave.
     #[must_use]
     pub fn is_working_child(&self) -> bool {
-        self.identity.supervisor.is_some() && self.leaving.is_none() && !self.archived
+        self.definition.identity.supervisor.is_some() && self.lifecycle.leaving.is_none() && !self.lifecycle.archived
     }
 }
 

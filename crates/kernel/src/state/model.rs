@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::AgentState;
 use super::queue::Tried;
+use super::token_calibration::TokenCalibration;
 use crate::fact::ProviderRoundFailed;
 use crate::id::MessageId;
 use crate::limits;
@@ -12,7 +13,7 @@ use crate::vocabulary::ProviderError;
 
 /// The last failure of a model that has not answered since.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trouble {
+pub struct ModelFailure {
     pub model: String,
     pub error: ProviderError,
     pub message: String,
@@ -22,12 +23,25 @@ pub struct Trouble {
 /// A model that failed in a way that passes with time. While another can be asked, this one is not; whoever waits for
 /// it waits until then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Rest {
+pub struct Backoff {
     pub model: String,
     pub error: ProviderError,
     pub until: Time,
     /// How often it failed since it last answered.
     pub failures: u32,
+}
+
+/// The agent's models as its calls found them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Models {
+    /// The last failure of each model that has not answered since, the newest last.
+    pub failures: Vec<ModelFailure>,
+    /// Models that failed lately, and until when they are not asked.
+    pub backoffs: Vec<Backoff>,
+    /// The error of our token estimates.
+    pub calibration: TokenCalibration,
+    /// State that the provider wants back with the next call.
+    pub carry: Option<serde_json::Value>,
 }
 
 impl AgentState {
@@ -36,7 +50,7 @@ impl AgentState {
     #[must_use]
     pub fn model_for(&self, message: &MessageId, now: Time) -> &str {
         let soonest = || self.untried(message).min_by_key(|model| self.rests_until(model, now));
-        self.free_for(message, now).or_else(soonest).unwrap_or(&self.config.model)
+        self.free_for(message, now).or_else(soonest).unwrap_or(&self.definition.config.model)
     }
 
     /// The next model that neither failed under this message nor rests.
@@ -46,65 +60,71 @@ impl AgentState {
     }
 
     fn untried(&self, message: &MessageId) -> impl Iterator<Item = &str> {
-        let tried = self.queue.get(message).map(|entry| entry.tried.as_slice()).unwrap_or_default();
-        self.config.models().filter(|model| tried.iter().all(|tried| tried.model != *model))
+        let tried = self.planes.queue.get(message).map(|entry| entry.tried.as_slice()).unwrap_or_default();
+        self.definition.config.models().filter(|model| tried.iter().all(|tried| tried.model != *model))
     }
 
     /// The model of the running turn, or of the next one.
     #[must_use]
     pub fn model_in_use(&self, now: Time) -> &str {
-        let free = || self.config.models().find(|model| self.rests_until(model, now).is_none());
-        self.turn.as_ref().map(|turn| turn.model.as_str()).or_else(free).unwrap_or(&self.config.model)
+        let free = || self.definition.config.models().find(|model| self.rests_until(model, now).is_none());
+        self.turns
+            .current
+            .as_ref()
+            .map(|turn| turn.model.as_str())
+            .or_else(free)
+            .unwrap_or(&self.definition.config.model)
     }
 
     /// Until when a model rests.
     #[must_use]
     pub fn rests_until(&self, model: &str, now: Time) -> Option<Time> {
-        self.rests.iter().find(|rest| rest.model == model).map(|rest| rest.until).filter(|until| *until > now)
+        self.models.backoffs.iter().find(|rest| rest.model == model).map(|rest| rest.until).filter(|until| *until > now)
     }
 
     /// When the first of the models that rest can be asked again.
     #[must_use]
     pub fn first_rested(&self, now: Time) -> Option<Time> {
-        self.config.models().filter_map(|model| self.rests_until(model, now)).min()
+        self.definition.config.models().filter_map(|model| self.rests_until(model, now)).min()
     }
 
     /// The time before which a message that waits for a model is not taken. None as soon as one can be asked.
     #[must_use]
     pub fn held_until(&self, now: Time) -> Option<Time> {
-        let all_rest = self.config.models().all(|model| self.rests_until(model, now).is_some());
+        let all_rest = self.definition.config.models().all(|model| self.rests_until(model, now).is_some());
         self.first_rested(now).filter(|_| all_rest)
     }
 
     /// The last failure of a model that has not answered since.
     #[must_use]
-    pub fn trouble(&self) -> Option<&Trouble> {
-        self.troubles.last()
+    pub fn trouble(&self) -> Option<&ModelFailure> {
+        self.models.failures.last()
     }
 
     /// How often this model failed since it last answered.
     #[must_use]
     pub fn failures_of(&self, model: &str) -> u32 {
-        self.rests.iter().find(|rest| rest.model == model).map_or(0, |rest| rest.failures)
+        self.models.backoffs.iter().find(|rest| rest.model == model).map_or(0, |rest| rest.failures)
     }
 
     pub(super) fn model_failed(&mut self, fact: &ProviderRoundFailed, at: Time) {
-        let Some((message, model)) = self.turn.as_ref().map(|turn| (turn.message_id.clone(), turn.model.clone()))
+        let Some((message, model)) =
+            self.turns.current.as_ref().map(|turn| (turn.message_id.clone(), turn.model.clone()))
         else {
             return;
         };
         let text = limits::clip(&fact.message, limits::TROUBLE_BYTES).to_owned();
-        self.troubles.retain(|known| known.model != model);
-        self.troubles.push(Trouble { model: model.clone(), error: fact.error, message: text, at });
+        self.models.failures.retain(|known| known.model != model);
+        self.models.failures.push(ModelFailure { model: model.clone(), error: fact.error, message: text, at });
         if let Some(until) = fact.not_before {
             let failures = self.failures_of(&model) + 1;
-            self.rests.retain(|rest| rest.model != model);
-            if self.rests.len() > limits::FALLBACK_MAX {
-                self.rests.remove(0);
+            self.models.backoffs.retain(|rest| rest.model != model);
+            if self.models.backoffs.len() > limits::FALLBACK_MAX {
+                self.models.backoffs.remove(0);
             }
-            self.rests.push(Rest { model: model.clone(), error: fact.error, until, failures });
+            self.models.backoffs.push(Backoff { model: model.clone(), error: fact.error, until, failures });
         }
-        self.queue.edit(&message, |entry| {
+        self.planes.queue.edit(&message, |entry| {
             // More than there can be names a list that changed meanwhile: the oldest gives way.
             if entry.tried.len() > limits::FALLBACK_MAX {
                 entry.tried.remove(0);
@@ -114,8 +134,8 @@ impl AgentState {
     }
 
     pub(super) fn model_answered(&mut self) {
-        let Some(model) = self.turn.as_ref().map(|turn| turn.model.as_str()) else { return };
-        self.rests.retain(|rest| rest.model != model);
-        self.troubles.retain(|known| known.model != model);
+        let Some(model) = self.turns.current.as_ref().map(|turn| turn.model.as_str()) else { return };
+        self.models.backoffs.retain(|rest| rest.model != model);
+        self.models.failures.retain(|known| known.model != model);
     }
 }

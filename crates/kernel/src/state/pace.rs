@@ -92,12 +92,12 @@ impl AgentState {
     /// or it is not reached.
     #[must_use]
     pub fn paced_until(&self) -> Option<Time> {
-        self.pace.until(self.limits.self_turns_per_hour)
+        self.accounts.pace.until(self.definition.limits.self_turns_per_hour)
     }
 
     /// The same, where such a message waits for nothing else.
     #[must_use]
     pub fn pace_ends(&self) -> Option<Time> {
-        self.paced_until().filter(|_| self.queue.first_own().is_some())
+        self.paced_until().filter(|_| self.planes.queue.first_own().is_some())
     }
 }

@@ -33,18 +33,18 @@ impl Place {
     #[must_use]
     pub fn of(state: &AgentState) -> Place {
         let of = |mode: WorkspaceMode| {
-            let bound = state.workspaces.attached().values().filter(move |bound| bound.mode == mode);
+            let bound = state.planes.workspaces.attached().values().filter(move |bound| bound.mode == mode);
             bound.map(|bound| bound.workspace.clone()).collect()
         };
         Place {
-            workspace: state.workspaces.active().cloned(),
-            configured: state.config.workspace.clone(),
+            workspace: state.planes.workspaces.active().cloned(),
+            configured: state.definition.config.workspace.clone(),
             attached: of(WorkspaceMode::Direct),
             branched: of(WorkspaceMode::Worktree),
-            network: state.config.network,
-            makers: state.identity.lineage(),
-            maker_folders: state.identity.rule_folders.clone(),
-            credentials: state.config.credentials.clone(),
+            network: state.definition.config.network,
+            makers: state.definition.identity.lineage(),
+            maker_folders: state.definition.identity.rule_folders.clone(),
+            credentials: state.definition.config.credentials.clone(),
         }
     }
 

@@ -99,15 +99,15 @@ impl AgentState {
     /// What it used itself.
     #[must_use]
     pub fn used(&self) -> Used {
-        let turns = self.turn_index.saturating_sub(self.spending.vain_turns);
-        Used { turns, wall_ms: self.spending.wall_ms, usage: self.usage }
+        let turns = self.turns.last_index.saturating_sub(self.accounts.spending.vain_turns);
+        Used { turns, wall_ms: self.accounts.spending.wall_ms, usage: self.accounts.usage }
     }
 
     /// What it used, and its children that are over.
     #[must_use]
     pub fn used_with_children(&self) -> Used {
         let mut used = self.used();
-        used.add(&self.spending.children);
+        used.add(&self.accounts.spending.children);
         used
     }
 
@@ -115,7 +115,7 @@ impl AgentState {
     #[must_use]
     pub fn granted(&self) -> Limits {
         Limits::each(|measure| {
-            let grants = self.tasks.children().filter_map(|task| task.granted.of(measure));
+            let grants = self.planes.tasks.children().filter_map(|task| task.granted.of(measure));
             grants.fold(None, |sum: Option<u64>, grant| Some(sum.unwrap_or(0).saturating_add(grant)))
         })
     }
@@ -133,7 +133,7 @@ impl AgentState {
     }
 
     fn spent_of(&self, looked_at: impl Fn(Limits) -> Limits) -> Option<Spent> {
-        let budget = &self.config.budget;
+        let budget = &self.definition.config.budget;
         if budget.is_none() {
             return None;
         }
@@ -141,16 +141,16 @@ impl AgentState {
         let with = |used: Used| move |measure| used.of(measure).saturating_add(granted.of(measure).unwrap_or(0));
         let in_all = looked_at(budget.in_all()).reached(with(self.used_with_children()));
         in_all.map(|reached| Spent { reached, until: None }).or_else(|| {
-            let today = looked_at(budget.daily).reached(with(self.spending.today));
-            today.map(|reached| Spent { reached, until: Some(self.spending.day_ends()) })
+            let today = looked_at(budget.daily).reached(with(self.accounts.spending.today));
+            today.map(|reached| Spent { reached, until: Some(self.accounts.spending.day_ends()) })
         })
     }
 
     /// Whether the running turn spends money that is limited: the agent's, or that of the item it is about.
     #[must_use]
     pub fn is_money_limited(&self) -> bool {
-        let item = self.turn.as_ref().and_then(|turn| self.work.open(turn.work_item_id.as_ref()?));
-        self.config.budget.limits_money() || item.is_some_and(|item| item.budget.max_micro_usd.is_some())
+        let item = self.turns.current.as_ref().and_then(|turn| self.planes.work.open(turn.work_item_id()?));
+        self.definition.config.budget.limits_money() || item.is_some_and(|item| item.budget.max_micro_usd.is_some())
     }
 
     /// When a day's budget that is spent begins anew.
@@ -162,8 +162,8 @@ impl AgentState {
     /// The part that a child made now is granted: half of what is left, of every limit there is. An error says of what
     /// there is too little.
     pub fn grant(&self) -> Result<Limits, Reached> {
-        let (budget, granted) = (&self.config.budget, self.granted());
-        let pools = [(budget.in_all(), self.used_with_children()), (budget.daily, self.spending.today)];
+        let (budget, granted) = (&self.definition.config.budget, self.granted());
+        let pools = [(budget.in_all(), self.used_with_children()), (budget.daily, self.accounts.spending.today)];
         let mut short = None;
         let grant = Limits::each(|measure| {
             let mut least: Option<u64> = None;
@@ -186,47 +186,47 @@ impl AgentState {
 
     /// Counts what was used, also on the item that the turn is about.
     pub(super) fn spend(&mut self, at: Time, used: &Used) {
-        self.spending.spend(at, used);
-        let Some(id) = self.turn.as_ref().and_then(|turn| turn.work_item_id.clone()) else { return };
+        self.accounts.spending.spend(at, used);
+        let Some(id) = self.turns.current.as_ref().and_then(|turn| turn.work_item_id().cloned()) else { return };
         // An item that is completed by now has no limit any more.
-        let _gone = self.work.edit(&id, |item| item.used.add(used));
-        if self.work.open(&id).is_some_and(|item| !item.budget.is_none()) {
-            self.restand(&id);
+        let _gone = self.planes.work.edit(&id, |item| item.used.add(used));
+        if self.planes.work.open(&id).is_some_and(|item| !item.budget.is_none()) {
+            self.planes.update_standing(&id);
         }
     }
 
     /// No model could be asked in the running turn, and its message will be taken again: the turn is not counted.
     pub(super) fn turn_in_vain(&mut self) {
-        self.spending.vain_turns += 1;
-        let Some(turn) = &self.turn else { return };
-        if let Some(used) = self.spending.on_day(turn.counted_on) {
+        self.accounts.spending.vain_turns += 1;
+        let Some(turn) = &self.turns.current else { return };
+        if let Some(used) = self.accounts.spending.on_day(turn.counted_on) {
             used.turns = used.turns.saturating_sub(1);
         }
-        let Some(id) = turn.work_item_id.clone() else { return };
+        let Some(id) = turn.work_item_id().cloned() else { return };
         // As above.
-        let _gone = self.work.edit(&id, |item| item.used.turns = item.used.turns.saturating_sub(1));
-        if self.work.open(&id).is_some_and(|item| !item.budget.is_none()) {
-            self.restand(&id);
+        let _gone = self.planes.work.edit(&id, |item| item.used.turns = item.used.turns.saturating_sub(1));
+        if self.planes.work.open(&id).is_some_and(|item| !item.budget.is_none()) {
+            self.planes.update_standing(&id);
         }
     }
 
     /// Counts the time since it was last counted in the running turn.
     pub(super) fn spend_time(&mut self, at: Time) {
-        let Some(turn) = &mut self.turn else { return };
+        let Some(turn) = &mut self.turns.current else { return };
         let ms = at.since_ms(turn.counted_to);
         turn.counted_to = turn.counted_to.max(at);
-        self.spending.wall_ms = self.spending.wall_ms.saturating_add(ms);
+        self.accounts.spending.wall_ms = self.accounts.spending.wall_ms.saturating_add(ms);
         self.spend(at, &Used::wall(ms));
     }
 
     /// A child is over: what it used takes the place of what it was granted.
     pub(super) fn child_used(&mut self, at: Time, used: &Used) {
-        self.spending.children.add(used);
-        self.spending.spend(at, used);
+        self.accounts.spending.children.add(used);
+        self.accounts.spending.spend(at, used);
     }
 
     /// Once the budget is no longer reached, the operator is told when it is again.
     pub(super) fn forget_told(&mut self) {
-        self.spending.told &= self.spent().is_some();
+        self.accounts.spending.told &= self.spent().is_some();
     }
 }

@@ -41,15 +41,15 @@ impl AgentState {
     /// that answer somebody else. What this turn said is all they will get.
     #[must_use]
     pub fn left_unanswered(&self, turn: &Turn) -> Vec<MessageId> {
-        let left = |id: &&MessageId| turn.answers.as_ref() != Some(*id) && !self.has_answer_coming(id);
-        self.unanswered.iter().filter(left).cloned().collect()
+        let left = |id: &&MessageId| turn.answers() != Some(*id) && !self.has_answer_coming(id);
+        self.turns.unanswered.iter().filter(left).cloned().collect()
     }
 
     /// Whether a wait or a message stands for the answer to this one.
     fn has_answer_coming(&self, id: &MessageId) -> bool {
         let is_it = |answers: Option<&MessageId>| answers == Some(id);
-        self.waits.open().values().any(|wait| is_it(wait.answers.as_ref()))
-            || self.queue.entries().any(|entry| is_it(entry.answers.as_ref()) || is_it(entry.message.answers()))
+        self.planes.waits.open().values().any(|wait| is_it(wait.answers.as_ref()))
+            || self.planes.queue.entries().any(|entry| is_it(entry.answers.as_ref()) || is_it(entry.message.answers()))
     }
 
     /// Only the turn of the message itself puts it here: one that was answered before stays answered, whatever else its
@@ -59,10 +59,10 @@ impl AgentState {
             return;
         }
         for id in self.left_unanswered(turn) {
-            self.unanswered.answered(&id);
+            self.turns.unanswered.answered(&id);
         }
-        if turn.puts_off && fact.error.is_none() && turn.answers.as_ref() == Some(&turn.message_id) {
-            self.unanswered.messages.insert(turn.message_id.clone());
+        if turn.puts_off_answer() && fact.error.is_none() && turn.answers() == Some(&turn.message_id) {
+            self.turns.unanswered.messages.insert(turn.message_id.clone());
         }
     }
 }

@@ -104,7 +104,7 @@ fn stretches(story: &Story, made: &Timer, first: Time) -> Result<Vec<Stretch>, S
 
 fn check_accounts(story: &Story, made: &Timer) -> Result<(), String> {
     // A timer whose last occurrence was told is gone; everything it had must be accounted for.
-    let timer = story.state.timers.get(&made.timer_id);
+    let timer = story.state.planes.timers.get(&made.timer_id);
     let stretches = stretches(story, made, made.next_fire_at.ok_or("it was never to fire")?)?;
     stretches.iter().try_for_each(|stretch| stretch.check(&made.schedule))?;
     let Some(timer) = timer else { return Ok(()) };
@@ -124,7 +124,11 @@ fn check_accounts(story: &Story, made: &Timer) -> Result<(), String> {
     }
     // Of what has come due, only what a tick or a check is still under way for may be left.
     let idle = timer.undelivered.is_none() && timer.checking.is_none();
-    if next <= story.now && idle && story.state.is_runnable() { Err(format!("{next} is due")) } else { Ok(()) }
+    if next <= story.now && idle && story.state.lifecycle.is_runnable() {
+        Err(format!("{next} is due"))
+    } else {
+        Ok(())
+    }
 }
 
 proptest! {
@@ -145,7 +149,7 @@ proptest! {
         let mut story = Story::begin();
         story.tell(&format!("advance {begin}h")).unwrap();
         story.tell(&format!("person CreateTimer {when} catch_up={catch_up} {check} tea")).unwrap();
-        let made = story.state.timers.active().values().next().unwrap().clone();
+        let made = story.state.planes.timers.active().values().next().unwrap().clone();
         for line in &lines {
             // A line that makes no sense here is passed over.
             let _passed_over = story.tell(line);

@@ -14,7 +14,7 @@ fn told(story: &str) -> Vec<String> {
         let about = brief.message_id.as_ref().map(|id| agent.short(id.as_str())).unwrap_or_default();
         format!("{about} {}: {}", brief.kind, brief.text)
     };
-    agent.state.briefs.iter().map(line).collect()
+    agent.state.planes.briefs.iter().map(line).collect()
 }
 
 #[test]

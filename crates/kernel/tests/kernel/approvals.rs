@@ -233,11 +233,11 @@ fn yeses_are_kept_side_by_side_up_to_a_bound() {
     for number in 1..=GRANTS_MAX + 1 {
         story.tell(&format!("round Ask push{number}")).unwrap();
         story.tell(&format!("person DecideApproval appr{number} grant")).unwrap();
-        let grants = story.state.approvals.grants();
+        let grants = story.state.planes.approvals.grants();
         assert_eq!(grants.len(), number.min(GRANTS_MAX));
         assert_eq!(grants.back().unwrap().call, format!("push{number}"));
     }
-    assert_eq!(story.state.approvals.grants()[0].call, "push2");
+    assert_eq!(story.state.planes.approvals.grants()[0].call, "push2");
 }
 
 /// A yes that nobody used is over after its time, to the millisecond.
@@ -251,7 +251,7 @@ fn a_grant_ends_at_its_time() {
         // The decision itself takes a millisecond.
         story.tell(&format!("advance {}ms", later - 1)).unwrap();
         story.tell("person DecideApproval appr2 grant").unwrap();
-        let grants: Vec<&str> = story.state.approvals.grants().iter().map(|grant| grant.call.as_str()).collect();
+        let grants: Vec<&str> = story.state.planes.approvals.grants().iter().map(|grant| grant.call.as_str()).collect();
         assert_eq!(grants, calls);
     }
 }

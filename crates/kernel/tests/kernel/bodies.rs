@@ -42,13 +42,17 @@ fn a_state_holds_little_of_long_messages() {
     for _ in 0..50 {
         queue(&mut story, text(limits::MESSAGE_BYTES)).unwrap();
     }
-    let held: usize = story.state.queue.entries().map(|entry| entry.message.text.as_ref().unwrap().len()).sum();
+    let held: usize = story.state.planes.queue.entries().map(|entry| entry.message.text.as_ref().unwrap().len()).sum();
     assert_eq!(held, 50 * EXCERPT_BYTES);
-    assert_eq!(story.state.queue.body_bytes(), 50 << 20);
+    assert_eq!(story.state.planes.queue.body_bytes(), 50 << 20);
     assert!(story.state.snapshot().len() < 200_000, "{}", story.state.snapshot().len());
-    assert!(story.state.queue.entries().all(abide_kernel::state::queue::Entry::is_excerpt));
+    assert!(story.state.planes.queue.entries().all(abide_kernel::state::queue::Entry::is_excerpt));
     queue(&mut story, text(EXCERPT_BYTES)).unwrap();
-    assert_eq!(story.state.queue.entries().filter(|entry| !entry.is_excerpt()).count(), 1, "a short one is whole");
+    assert_eq!(
+        story.state.planes.queue.entries().filter(|entry| !entry.is_excerpt()).count(),
+        1,
+        "a short one is whole"
+    );
 }
 
 #[test]
@@ -60,7 +64,7 @@ fn a_long_queue_holds_even_less_of_each() {
     let short = |length: usize| {
         let of_length =
             |entry: &&abide_kernel::state::queue::Entry| entry.message.text.as_ref().unwrap().len() == length;
-        story.state.queue.entries().filter(of_length).count()
+        story.state.planes.queue.entries().filter(of_length).count()
     };
     assert_eq!((short(EXCERPT_BYTES), short(limits::SHORT_EXCERPT_BYTES)), (limits::LONG_EXCERPTS_MAX, 10));
 }
@@ -109,7 +113,10 @@ fn a_queue_ends_at_its_bytes_but_takes_a_thousand_messages() {
         let new = NewMessage { text: Some(String::clone(&largest)), ..NewMessage::default() };
         queue(&mut story, new).unwrap();
     }
-    assert!(story.state.queue.len() >= QUEUE_MIN, "the largest messages fill the bytes after the first thousand");
+    assert!(
+        story.state.planes.queue.len() >= QUEUE_MIN,
+        "the largest messages fill the bytes after the first thousand"
+    );
     let seq = story.state.seq;
     let refusal = queue(&mut story, text(1)).unwrap_err();
     assert_eq!((refusal.code, story.state.seq), ("queue_full", seq), "nothing is recorded");
@@ -120,13 +127,13 @@ fn bytes_that_were_worked_off_make_room() {
     let mut story = Story::begin();
     story.input(Input::Queue(text(5_000)));
     story.input(Input::Queue(text(6_000)));
-    assert_eq!(story.state.queue.body_bytes(), 11_000);
+    assert_eq!(story.state.planes.queue.body_bytes(), 11_000);
     story.tell("round done").unwrap();
-    assert_eq!(story.state.queue.body_bytes(), 6_000);
+    assert_eq!(story.state.planes.queue.body_bytes(), 6_000);
     story.tell("crash").unwrap();
-    assert_eq!(story.state.queue.body_bytes(), 6_000);
+    assert_eq!(story.state.planes.queue.body_bytes(), 6_000);
     story.tell("round done").unwrap();
-    assert_eq!(story.state.queue.body_bytes(), 0);
+    assert_eq!(story.state.planes.queue.body_bytes(), 0);
 }
 
 #[test]
@@ -158,7 +165,7 @@ fn the_bodies_of_hints_are_bounded_together() {
             story.input(Input::Wake { reason, source, resource: None, body });
         }
     }
-    let pending = story.state.hints.pending();
+    let pending = story.state.planes.hints.pending();
     let held: usize = pending.values().flat_map(|hint| &hint.bodies).map(String::len).sum();
     assert_eq!(pending.len(), 40);
     assert!((limits::HINT_BYTES_MAX..limits::HINT_BYTES_MAX + 120 * 300).contains(&held), "{held}");

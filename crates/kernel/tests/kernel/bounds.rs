@@ -219,7 +219,7 @@ fn a_sleep_says_why() {
     for reason in [None, Some(" "), Some("nap")] {
         asked.act(sleep(reason)).unwrap();
     }
-    let reasons: Vec<&str> = asked.state.waits.open().values().map(|wait| wait.reason.as_str()).collect();
+    let reasons: Vec<&str> = asked.state.planes.waits.open().values().map(|wait| wait.reason.as_str()).collect();
     assert_eq!(reasons, ["The sleep is over.", "The sleep is over.", "nap"]);
     let long = "x".repeat(limits::LINE_BYTES + 1);
     assert_eq!(asked.act(sleep(Some(&long))).err(), Some("too_long"));
@@ -242,7 +242,7 @@ fn a_delivery_that_wakes_keeps_its_body_up_to_the_bound() {
         let delivery = Delivery { text: Some(text.to_owned()), ..Delivery::default() };
         asked.ask(Input::Deliver { trigger_id: trigger_id.clone(), generation: 0, verified: false, delivery }).unwrap();
     }
-    let hint = asked.state.hints.pending().values().next().unwrap();
+    let hint = asked.state.planes.hints.pending().values().next().unwrap();
     assert_eq!(hint.bodies, ["news", &long[..limits::TEXT_BYTES]]);
 }
 
@@ -257,9 +257,9 @@ fn open_records_of_one_kind_end_at_their_bound() {
     };
     let mut asked = Asked::agent();
     asked.act(trigger()).unwrap();
-    let one = asked.state.triggers.values().next().unwrap().clone();
+    let one = asked.state.planes.triggers.values().next().unwrap().clone();
     for index in 2..limits::OPEN_RECORDS_MAX {
-        asked.state.triggers.insert(TriggerId::new(format!("trig_{index}")), one.clone());
+        asked.state.planes.triggers.insert(TriggerId::new(format!("trig_{index}")), one.clone());
     }
     assert_eq!(asked.act(trigger()).err(), None);
     assert_eq!(asked.act(trigger()).err(), Some("too_many"));

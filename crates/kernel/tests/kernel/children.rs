@@ -92,7 +92,7 @@ impl Lone {
     }
 
     fn said(&mut self, text: &str, acts: Vec<RecordCall>) -> Vec<Value> {
-        let turn = self.state.turn.clone().expect("a turn runs");
+        let turn = self.state.turns.current.clone().expect("a turn runs");
         let call = |act| {
             self.asked += 1;
             let call_id = CallId::new(format!("call_{}", self.asked));
@@ -200,7 +200,7 @@ fn a_child_with_nothing_left_to_do_reports_until_it_is_heard_and_is_gone() {
     // Nothing brings it back in between.
     assert_eq!(child.ask(Input::Start).unwrap_err().code, "leaving");
     child.ask(Input::SupervisorHeard).unwrap();
-    assert!(child.state.archived);
+    assert!(child.state.lifecycle.archived);
     assert_eq!(wake(&child.state), Wake::Never);
 }
 
@@ -238,10 +238,10 @@ fn a_child_that_waits_for_something_is_not_done() {
         reason: "a while".to_owned(),
     };
     child.said("Later.", vec![wait]);
-    assert_eq!(child.state.decision.as_ref().unwrap().kind, DecisionKind::WaitForTimer);
+    assert_eq!(child.state.decision().unwrap().kind, DecisionKind::WaitForTimer);
     assert!(child.state.is_working_child());
     child.ask(Input::Dismiss { evidence: vec!["stop".to_owned()] }).unwrap();
-    let leaving = child.state.leaving.as_ref().unwrap();
+    let leaving = child.state.lifecycle.leaving.as_ref().unwrap();
     assert_eq!((leaving.status, leaving.reporting), (TaskStatus::Cancelled, true));
 }
 
@@ -265,7 +265,7 @@ fn a_child_that_only_a_person_could_help_fails_and_says_so() {
     };
     child.said("", vec![item]);
     child.said("I can't choose.", Vec::new());
-    let leaving = child.state.leaving.as_ref().expect("it leaves");
+    let leaving = child.state.lifecycle.leaving.as_ref().expect("it leaves");
     assert_eq!(leaving.status, TaskStatus::Failed);
     assert!(leaving.text.contains("work_item_needs_input") && leaving.text.contains("I can't choose."), "{leaving:?}");
 }
@@ -276,7 +276,7 @@ fn operators_do_not_speak_to_a_child_and_their_stop_ends_it() {
     let message = NewMessage { text: Some("hello".to_owned()), ..NewMessage::default() };
     assert_eq!(child.ask(Input::Queue(message)).unwrap_err().code, "supervised");
     child.ask(Input::Stop).unwrap();
-    assert_eq!(child.state.leaving.as_ref().unwrap().evidence, ["stopped_by_operator"]);
+    assert_eq!(child.state.lifecycle.leaving.as_ref().unwrap().evidence, ["stopped_by_operator"]);
     assert_eq!(child.ask(Input::Stop).unwrap(), Answer::Unchanged);
 }
 
@@ -287,7 +287,10 @@ fn a_fork_of_a_child_is_nobodys_child() {
     let (now, mut fresh) = child.fresh();
     let at_seq = child.state.seq;
     admit(&mut child.state, Input::Fork { agent_id, parent, at_seq }, now, &mut fresh).unwrap();
-    assert_eq!((&child.state.identity.supervisor, child.state.identity.ownership), (&None, Ownership::SelfOwned));
+    assert_eq!(
+        (&child.state.definition.identity.supervisor, child.state.definition.identity.ownership),
+        (&None, Ownership::SelfOwned)
+    );
 }
 
 /// An agent that may take so many turns, and takes the first of them.
@@ -356,7 +359,7 @@ fn a_child_reports_what_it_used_with_its_children() {
     // Its first turn, and the one that reads the result.
     child.said("Half of it.", Vec::new());
     child.said("All of it.", Vec::new());
-    let leaving = child.state.leaving.as_ref().expect("it leaves");
+    let leaving = child.state.lifecycle.leaving.as_ref().expect("it leaves");
     assert_eq!(leaving.status, TaskStatus::Completed);
     let end = child.effects.iter().find_map(|effect| match effect {
         Effect::Child(ChildEffect::ReportToSupervisor { end, .. }) => end.used,
@@ -378,10 +381,14 @@ fn a_child_that_used_up_its_grant_fails_and_says_so() {
     };
     short.said("", vec![item]);
     short.said("That was all.", Vec::new());
-    let leaving = short.state.leaving.as_ref().expect("it leaves");
+    let leaving = short.state.lifecycle.leaving.as_ref().expect("it leaves");
     assert_eq!(leaving.status, TaskStatus::Failed);
     assert_eq!(leaving.text, "It used up what it was granted: 1 of 1 turns. It said last: That was all.");
-    assert!(short.state.briefs.is_empty(), "its supervisor hears of it, not the operator: {:?}", short.state.briefs);
+    assert!(
+        short.state.planes.briefs.is_empty(),
+        "its supervisor hears of it, not the operator: {:?}",
+        short.state.planes.briefs
+    );
 }
 
 /// A person mends the key or raises the home's budget, and the child goes on: its task did not fail.
@@ -391,7 +398,7 @@ fn a_child_whose_turns_are_held_keeps_its_task() {
         [(ProviderError::Auth, HoldCause::ModelKey), (ProviderError::HomeBudgetSpent, HoldCause::HomeBudget)]
     {
         let mut child = Lone::child(1);
-        let turn = child.state.turn.clone().expect("a turn runs");
+        let turn = child.state.turns.current.clone().expect("a turn runs");
         child
             .ask(Input::FailRound {
                 exec_id: turn.exec_id,
@@ -405,11 +412,11 @@ fn a_child_whose_turns_are_held_keeps_its_task() {
                 announce: true,
             })
             .unwrap();
-        assert_eq!((child.state.turn.is_none(), &child.state.leaving), (true, &None), "{error}");
+        assert_eq!((child.state.turns.current.is_none(), &child.state.lifecycle.leaving), (true, &None), "{error}");
         assert!(matches!(wake(&child.state), Wake::At { why: HELD, .. }), "{error}");
         child.ask(Input::ReleaseTurns { cause, evidence: "mended".to_owned() }).unwrap();
         child.said("All of it.", Vec::new());
-        let leaving = child.state.leaving.as_ref().expect("it leaves");
+        let leaving = child.state.lifecycle.leaving.as_ref().expect("it leaves");
         assert_eq!((leaving.status, leaving.text.as_str()), (TaskStatus::Completed, "All of it."), "{error}");
     }
 }
@@ -452,15 +459,15 @@ fn the_makers_of_an_agent_are_known_whichever_version_made_it() {
     }
     // What is recorded now names all of them, and a fork keeps them.
     let mut child = Lone::child(1);
-    child.state.identity.makers = ["b", "c"].map(|name| AgentId::new(name).unwrap()).to_vec();
-    assert_eq!(names(child.state.identity.makers_of_made()), "lead.1 b c");
-    let recorded = serde_json::to_value(&child.state.identity).unwrap();
-    assert_eq!(serde_json::from_value::<Identity>(recorded).unwrap(), child.state.identity);
+    child.state.definition.identity.makers = ["b", "c"].map(|name| AgentId::new(name).unwrap()).to_vec();
+    assert_eq!(names(child.state.definition.identity.makers_of_made()), "lead.1 b c");
+    let recorded = serde_json::to_value(&child.state.definition.identity).unwrap();
+    assert_eq!(serde_json::from_value::<Identity>(recorded).unwrap(), child.state.definition.identity);
     let mut child = Lone::child(1);
     let (agent_id, parent) = (AgentId::new("fork").unwrap(), child.state.id().clone());
     child.ask(Input::Fork { agent_id, parent, at_seq: child.state.seq }).unwrap();
-    assert!(child.state.identity.supervisor.is_none());
-    assert_eq!(names(child.state.identity.lineage()), "lead");
+    assert!(child.state.definition.identity.supervisor.is_none());
+    assert_eq!(names(child.state.definition.identity.lineage()), "lead");
 }
 
 /// Nobody speaks to a child, so one whose work never ends fails, and says why.
@@ -475,7 +482,7 @@ fn a_child_that_makes_itself_work_for_ever_fails() {
         budget: None,
     };
     let mut turns = 0;
-    while child.state.turn.is_some() {
+    while child.state.turns.current.is_some() {
         turns += 1;
         child.said("", vec![item()]);
         child.said("made", Vec::new());
@@ -574,7 +581,7 @@ fn that_children_are_dismissed_is_the_first_reason_to_be_woken() {
     lead.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
     assert_eq!(wake(&lead.state), Wake::AtOnce { why: "turn_running" });
     lead.said("", vec![RecordCall::StopTask { task_id }]);
-    assert!(lead.state.turn.is_some(), "its turn goes on");
+    assert!(lead.state.turns.current.is_some(), "its turn goes on");
     assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
 }
 
@@ -661,7 +668,7 @@ fn there_is_room_for_children_down_to_a_depth() {
 #[test]
 fn a_childs_first_message_is_trusted_as_its_supervisors() {
     let child = Lone::child(1);
-    let message = child.state.queue.entries().next().unwrap().message.clone();
+    let message = child.state.planes.queue.entries().next().unwrap().message.clone();
     let shown = serde_json::to_value(&*message).unwrap();
     assert_eq!((&shown["trust"], &shown["kind"]), (&"trusted_integration".into(), &"channel_event".into()));
     assert_eq!(shown["origin"], serde_json::json!({ "kind": "agent", "id": "lead" }));
@@ -682,7 +689,7 @@ fn worktree(root: &str) -> WorkspaceAttached {
 }
 
 fn is_reporting(child: &Lone) -> bool {
-    child.state.leaving.as_ref().is_some_and(|leaving| leaving.reporting)
+    child.state.lifecycle.leaving.as_ref().is_some_and(|leaving| leaving.reporting)
 }
 
 /// Each of its worktrees is removed first, and its supervisor is told what is left of them.
@@ -693,7 +700,8 @@ fn a_child_reports_when_all_of_its_worktrees_are_gone() {
         child.ask(Input::UseWorkspace(worktree(root))).unwrap();
     }
     child.said("Built.", Vec::new());
-    let removing = |child: &Lone| child.state.workspaces.attached().values().filter(|bound| bound.removing).count();
+    let removing =
+        |child: &Lone| child.state.planes.workspaces.attached().values().filter(|bound| bound.removing).count();
     assert_eq!((removing(&child), is_reporting(&child)), (2, false));
     let removed = |root: &str, patch: Option<&str>| Input::FinishRemoval {
         root: root.to_owned(),
@@ -707,7 +715,7 @@ fn a_child_reports_when_all_of_its_worktrees_are_gone() {
     assert_eq!((removing(&child), is_reporting(&child)), (1, false));
     child.ask(removed("two", Some("p1"))).unwrap();
     assert!(is_reporting(&child));
-    let end = child.state.leaving.as_ref().unwrap().end(TaskId::new("task_1"));
+    let end = child.state.lifecycle.leaving.as_ref().unwrap().end(TaskId::new("task_1"));
     let merge = |root: &str| {
         format!("Its commits are on the branch abide/{root}: git fetch abide, then git merge abide/{root}.")
     };
@@ -734,7 +742,7 @@ fn a_long_report_is_cut_to_a_line() {
     let mut child = Lone::child(1);
     let bound = limits::LINE_BYTES;
     child.said(&"x".repeat(bound + 5), Vec::new());
-    let leaving = child.state.leaving.clone().unwrap();
+    let leaving = child.state.lifecycle.leaving.clone().unwrap();
     let said = leaving.text.len();
     let end = leaving.end(TaskId::new("task_1"));
     assert_eq!((end.output_tail.len(), end.output_bytes, end.truncated), (said.min(bound), said as u64, said > bound));
@@ -760,7 +768,7 @@ fn a_child_that_is_dismissed_waits_for_its_commands() {
     child.ask(Input::CreateTask(task)).unwrap();
     child.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
     child.ask(Input::Dismiss { evidence: Vec::new() }).unwrap();
-    assert!(!is_reporting(&child) && child.state.leaving.is_some());
+    assert!(!is_reporting(&child) && child.state.lifecycle.leaving.is_some());
     let end = abide_kernel::fact::TaskEnd { task_id, ..Default::default() };
     child.ask(Input::EndTask { status: TaskStatus::Cancelled, end }).unwrap();
     assert!(is_reporting(&child));
@@ -797,7 +805,7 @@ fn a_child_of_an_agent_with_its_own_model_has_that() {
 #[test]
 fn a_child_is_created_once_and_works_where_it_was_told() {
     let mut child = Lone::child(1);
-    let identity = child.state.identity.clone();
+    let identity = child.state.definition.identity.clone();
     let root = "/h/1".to_owned();
     let workspace = WorkspaceAttached {
         workspace: "/w".to_owned(),
@@ -816,5 +824,5 @@ fn a_child_is_created_once_and_works_where_it_was_told() {
     assert_eq!((refusal.code, refusal.message.as_str()), ("exists", "an agent called lead.1 exists already"));
     let mut bound = Lone::unborn("lead.1");
     bound.ask(Input::CreateChild(Box::new(first(Some(workspace))))).unwrap();
-    assert_eq!(bound.state.workspaces.active().map(|active| &active.root), Some(&root));
+    assert_eq!(bound.state.planes.workspaces.active().map(|active| &active.root), Some(&root));
 }

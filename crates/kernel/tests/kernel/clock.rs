@@ -31,7 +31,7 @@ fn fired(story: &Story) -> Vec<Time> {
 fn live(story: &mut Story, lines: &str) {
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         story.tell(line).unwrap();
-        if story.state.turn.is_some() {
+        if story.state.turns.current.is_some() {
             story.tell("round done").unwrap();
         }
     }
@@ -96,7 +96,7 @@ fn a_time_that_was_named_stays() {
     };
     story.input(Input::Act { by: "ann".to_owned(), act });
     story.tell(&format!("back {CENTURY}")).unwrap();
-    assert_eq!(story.state.timers.next_due(), Some(at));
+    assert_eq!(story.state.planes.timers.next_due(), Some(at));
 }
 
 /// Whatever was to last for a while lasts that long from the moment that the clock is right, at most.
@@ -325,7 +325,7 @@ fn an_occurrence_that_was_passed_over_fires_when_its_time_comes_again() {
     let (first, second) = (fired(&story)[0], fired(&story)[1]);
     assert_eq!(second.since_ms(first), 180_000);
     live(&mut story, "back 210s");
-    assert_eq!(story.state.timers.next_due(), Some(first.plus_ms(60_000)));
+    assert_eq!(story.state.planes.timers.next_due(), Some(first.plus_ms(60_000)));
 }
 
 /// So many runs are remembered: of one more, the oldest is forgotten.
@@ -336,7 +336,7 @@ fn the_runs_that_are_remembered_are_bounded() {
         let first = fired(&story)[0];
         let back = 30 + (count - 1) * 180;
         live(&mut story, &format!("back {back}s"));
-        assert_eq!(story.state.timers.next_due(), Some(first.plus_ms(after_ms)), "{count} runs");
+        assert_eq!(story.state.planes.timers.next_due(), Some(first.plus_ms(after_ms)), "{count} runs");
     }
 }
 

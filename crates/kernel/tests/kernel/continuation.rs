@@ -143,7 +143,7 @@ fn a_turn_says_why_it_began() {
     let evidence = |lines: &str| {
         let mut story = Story::begin();
         lines.lines().for_each(|line| story.tell(line).unwrap());
-        story.state.last_continuation.unwrap().evidence
+        story.state.turns.last_continuation.unwrap().evidence
     };
     assert_eq!(evidence("operator hi"), ["no_wait_open"]);
     let waiting = "person CreateTimer after=1m tea\noperator hi\nround WaitFor external c1";

@@ -815,8 +815,8 @@ fn no_more_is_remembered_of_models_than_there_can_be() {
         story.tell(if number % 2 == 0 { "fail rate_limited after=1h" } else { "fail auth" }).unwrap();
     }
     let state = &story.state;
-    let tried = state.queue.entries().map(|entry| entry.tried.len()).max();
-    assert_eq!((state.rests.len(), state.troubles.len(), tried), (most, 1, Some(most)));
+    let tried = state.planes.queue.entries().map(|entry| entry.tried.len()).max();
+    assert_eq!((state.models.backoffs.len(), state.models.failures.len(), tried), (most, 1, Some(most)));
 }
 
 #[test]

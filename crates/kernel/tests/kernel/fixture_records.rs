@@ -189,7 +189,7 @@ fn a_message_is_loaded_field_by_field() {
                      events {"kind":"odd","at":"2026-01-03T00:00:00Z"}
                      events {"kind":"odd"}"#;
     let fixture = load(&files(records)).unwrap();
-    let entry = fixture.state.queue.entries().next().unwrap();
+    let entry = fixture.state.planes.queue.entries().next().unwrap();
     let message = serde_json::to_value(&*entry.message).unwrap();
     let expected = json!({
         "message_id": "m1", "kind": "timer_tick", "origin": { "kind": "operator", "id": "ann" }, "trust": "untrusted_external",
@@ -225,7 +225,7 @@ fn an_export_has_every_event_and_what_was_said() {
     let said: Vec<Value> = lines("transcript").into_iter().map(|line| line["text"].clone()).collect();
     assert!(said.contains(&json!("hi")) && said.contains(&json!("done")), "{said:?}");
     assert_eq!(lines("tasks")[0]["id"], "t1");
-    assert_eq!(load(&files).unwrap().state.tasks, story.state.tasks);
+    assert_eq!(load(&files).unwrap().state.planes.tasks, story.state.planes.tasks);
 }
 
 /// The state of a folder that says nothing else.
@@ -244,7 +244,7 @@ fn a_tick_is_counted_once() {
                queue_entries {{"id":"m1","status":"{status}"}}"#
         );
         let state = loaded(&records);
-        serde_json::to_value(&state.work.items().values().next().unwrap().ticks).unwrap()
+        serde_json::to_value(&state.planes.work.items().values().next().unwrap().ticks).unwrap()
     };
     let none = r#"{"attempts":0,"idle":0}"#;
     let at = "2026-01-02T00:00:00.000Z";
@@ -263,7 +263,7 @@ fn a_tick_is_counted_once() {
 fn what_is_waited_for_is_known_by_its_name() {
     let resource = |kind: &str, name: &str| {
         let wait = format!(r#"waiting_intents {{"id":"x1","kind":"{kind}","resource":"{name}"}}"#);
-        serde_json::to_value(&loaded(&wait).waits.open().values().next().unwrap().resource).unwrap()
+        serde_json::to_value(&loaded(&wait).planes.waits.open().values().next().unwrap().resource).unwrap()
     };
     assert_eq!(resource("external", "trig_1"), json!({ "trigger": "trig_1" }));
     assert_eq!(resource("external", "c1"), json!({ "correlation": "c1" }));
@@ -282,13 +282,13 @@ fn an_interjection_is_loaded_where_its_message_is_live() {
                queue_entries {{"id":"m1","status":"{status}"}}
                queue_entries {{"id":"m2","status":"interjected","joined":"m1"}}"#
         );
-        loaded(&records).queue.entries().map(|entry| entry.message.message_id.to_string()).collect::<Vec<_>>()
+        loaded(&records).planes.queue.entries().map(|entry| entry.message.message_id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(kept("dequeued"), ["m1", "m2"]);
     assert_eq!(kept("parked"), ["m1", "m2"]);
     assert_eq!(kept("queued"), ["m1", "m2"]);
     assert!(kept("processed").is_empty());
-    assert!(loaded("agent {}").queue.is_empty() && !loaded("messages {\"id\":\"m1\",\"kind\":\"operator_prompt\"}\nqueue_entries {\"id\":\"m1\",\"status\":\"queued\"}").queue.is_empty());
+    assert!(loaded("agent {}").planes.queue.is_empty() && !loaded("messages {\"id\":\"m1\",\"kind\":\"operator_prompt\"}\nqueue_entries {\"id\":\"m1\",\"status\":\"queued\"}").planes.queue.is_empty());
 }
 
 /// A turn that runs is about the message that was taken for it, not about one that waits.
@@ -301,7 +301,7 @@ fn a_running_turn_is_about_the_message_that_was_taken() {
            queue_entries {"id":"m1","status":"queued"}
            queue_entries {"id":"m2","status":"dequeued"}"#,
     );
-    let turn = running.turn.unwrap();
+    let turn = running.turns.current.unwrap();
     let found = (turn.message_id.as_str(), turn.continuation.trigger_kind.as_str(), turn.exec_id.as_str());
     assert_eq!(found, ("m2", TriggerKind::of(MessageKind::WebhookEvent).as_str(), "exec_1"));
 }
@@ -311,10 +311,10 @@ fn a_running_turn_is_about_the_message_that_was_taken() {
 fn a_summary_among_the_events_is_taken_in() {
     for kind in ["context_compacted", "context.compacted"] {
         let data = r#"{"compacted_messages":7,"epoch":3,"summary":"short"}"#;
-        let last = loaded(&format!("events {{\"kind\":\"{kind}\",\"data\":{data}}}")).compaction.unwrap();
+        let last = loaded(&format!("events {{\"kind\":\"{kind}\",\"data\":{data}}}")).turns.compaction.unwrap();
         assert_eq!((last.compacted_messages, last.epoch, last.summary.as_deref()), (7, 3, Some("short")), "{kind}");
     }
-    assert_eq!(loaded(r#"events {"kind":"odd"}"#).compaction, None);
+    assert_eq!(loaded(r#"events {"kind":"odd"}"#).turns.compaction, None);
 }
 
 /// A work tick is something to do, also where its text is not recorded.
@@ -340,8 +340,8 @@ fn a_result_is_carried_by_its_message() {
                      queue_entries {"id":"m1","status":"queued"}"#;
     let carrier = |records: &str| {
         let state = loaded(records);
-        let task = state.tasks.get(&TaskId::new("t1")).unwrap();
-        (state.tasks.owed().len(), task.result_message.as_ref().map(ToString::to_string))
+        let task = state.planes.tasks.get(&TaskId::new("t1")).unwrap();
+        (state.planes.tasks.owed().len(), task.result_message.as_ref().map(ToString::to_string))
     };
     assert_eq!(carrier(records), (1, Some("m1".to_owned())));
     assert_eq!(carrier(&records.replace("\"queued\"", "\"processed\"")), (0, None));
@@ -387,9 +387,9 @@ fn an_export_has_what_was_told_and_where_each_message_ended() {
     let ended = lines("queue_entries").iter().filter(|entry| entry["status"] == "dropped").count();
     assert_eq!((dropped, ended), (1, 1));
     let read = load(&files).unwrap().state;
-    assert_eq!((&read.briefs, read.tool_executions), (&story.state.briefs, 2));
+    assert_eq!((&read.planes.briefs, read.turns.tool_executions), (&story.state.planes.briefs, 2));
     assert_eq!(lines("work_items")[0]["objective"], "build");
-    assert_eq!(read.work.items(), story.state.work.items());
+    assert_eq!(read.planes.work.items(), story.state.planes.work.items());
 }
 
 #[test]

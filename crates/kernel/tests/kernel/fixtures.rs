@@ -125,7 +125,7 @@ fn an_export_has_every_message_and_where_it_ended() {
     let ended = ["processed", "interjected", "aborted", "dequeued", "queued"];
     assert_eq!(json!(statuses), json!(ended), "{texts:?}");
     let read = fixture::load(&files).unwrap();
-    assert_eq!(read.state.queue.len(), story.state.queue.len(), "those that are over stay over");
+    assert_eq!(read.state.planes.queue.len(), story.state.planes.queue.len(), "those that are over stay over");
 }
 
 #[test]

@@ -24,22 +24,22 @@ fn sources_are_bounded_and_known_ones_go_on() {
     for source in 0..limits::HINT_SOURCES_MAX {
         assert_eq!(wake(&mut story, &format!("s{source}"), None), Some("wake_hint.coalesced"));
     }
-    assert_eq!(story.state.hints.sources(), limits::HINT_SOURCES_MAX);
+    assert_eq!(story.state.planes.hints.sources(), limits::HINT_SOURCES_MAX);
     assert_eq!(wake(&mut story, "another", None), None, "it is refused");
     assert_eq!(wake(&mut story, "s7", None), Some("wake_hint.coalesced"));
-    assert_eq!(story.state.hints.pending()["s7"].count, 2);
+    assert_eq!(story.state.planes.hints.pending()["s7"].count, 2);
 }
 
 /// A hint whose tick is under way is known, and the next of that source waits for it.
 #[test]
 fn a_source_is_known_while_its_tick_is_under_way() {
     let mut story = told("wake source=door knock\noperator hi");
-    assert_eq!(story.state.hints.undelivered().len(), 1);
-    assert!(story.state.hints.knows("door") && !story.state.hints.knows("bell"));
-    assert_eq!((story.state.hints.sources(), story.state.hints.pending().len()), (1, 0));
+    assert_eq!(story.state.planes.hints.undelivered().len(), 1);
+    assert!(story.state.planes.hints.knows("door") && !story.state.planes.hints.knows("bell"));
+    assert_eq!((story.state.planes.hints.sources(), story.state.planes.hints.pending().len()), (1, 0));
     wake(&mut story, "door", None);
-    assert_eq!((story.state.hints.sources(), story.state.hints.pending().len()), (2, 1));
-    assert!(story.state.hints.deliverable().is_none());
+    assert_eq!((story.state.planes.hints.sources(), story.state.planes.hints.pending().len()), (2, 1));
+    assert!(story.state.planes.hints.deliverable().is_none());
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn so_many_bodies_of_a_hint_are_kept() {
     for number in 0..limits::HINT_BODIES_MAX + 2 {
         wake(&mut story, "door", Some(format!("body {number}")));
     }
-    let hint = &story.state.hints.pending()["door"];
+    let hint = &story.state.planes.hints.pending()["door"];
     let expected: Vec<String> = (0..limits::HINT_BODIES_MAX).map(|number| format!("body {number}")).collect();
     assert_eq!(hint.bodies, expected);
     assert_eq!(hint.count, limits::HINT_BODIES_MAX as u64 + 2);
@@ -62,7 +62,7 @@ fn bodies_past_the_bytes_are_excerpts() {
     for source in 0..whole {
         wake(&mut story, &format!("s{source}"), Some("b".repeat(limits::TEXT_BYTES)));
     }
-    let body = |story: &Story, source: &str| story.state.hints.pending()[source].bodies[0].clone();
+    let body = |story: &Story, source: &str| story.state.planes.hints.pending()[source].bodies[0].clone();
     assert_eq!(body(&story, "s0").len(), limits::TEXT_BYTES);
     assert_eq!(body(&story, &format!("s{}", whole - 1)).len(), limits::TEXT_BYTES, "what just fits is whole");
     let excerpt = "c".repeat(limits::EXCERPT_BYTES);
@@ -85,7 +85,7 @@ fn a_wake_is_bounded_too() {
             resource: Some(text(resource)),
             body: Some(text(body)),
         });
-        story.state.hints.pending().is_empty() && story.state.hints.undelivered().is_empty()
+        story.state.planes.hints.pending().is_empty() && story.state.planes.hints.undelivered().is_empty()
     };
     assert!(!refused(line, line, line, limits::TEXT_BYTES));
     assert!(refused(line + 1, 1, 1, 1) && refused(1, line + 1, 1, 1) && refused(1, 1, line + 1, 1));

@@ -198,7 +198,7 @@ const ONCE: &[&str] = &[
 #[test]
 fn the_parts_of_a_turn_come_in_their_order() {
     let story = told("operator hi\nround Tool look");
-    let exec_id = story.state.turn.as_ref().unwrap().exec_id.clone();
+    let exec_id = story.state.turns.current.as_ref().unwrap().exec_id.clone();
     let other = ExecId::new("exec_other");
     let round = |exec_id: &ExecId, round| Fact::from(RoundStarted { exec_id: exec_id.clone(), round });
     let done = |exec_id: &ExecId| Fact::from(ToolRoundCompleted { exec_id: exec_id.clone(), round: 1 });
@@ -224,7 +224,7 @@ fn started(story: &Story) -> ToolStarted {
 
 /// The end of the call, as another story has it.
 fn finished(story: &Story) -> Fact {
-    let exec_id = story.state.turn.as_ref().unwrap().exec_id.clone();
+    let exec_id = story.state.turns.current.as_ref().unwrap().exec_id.clone();
     let other = told("operator hi\nround Tool look\ntool call1");
     let find = |(_, fact): &(_, Fact)| if let Fact::ToolFinished(fact) = fact { Some(fact.clone()) } else { None };
     let mut finished = other.facts.iter().find_map(find).unwrap();

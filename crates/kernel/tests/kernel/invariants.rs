@@ -121,7 +121,7 @@ macro_rules! planted {
 planted! {
     stopped_runtime_processes_no_message: {
         let state = told("operator hi\nstop");
-        let message_id = state.queue.entries().next().unwrap().message.message_id.clone();
+        let message_id = state.planes.queue.entries().next().unwrap().message.message_id.clone();
         plant(&state, MessageProcessed { message_id, ignored: Vec::new() }, &state)
     }
 
@@ -132,7 +132,7 @@ planted! {
 
     run_id_only_while_a_run_is_active: {
         let state = told("operator hi");
-        let message = state.turn.as_ref().unwrap().message_id.clone();
+        let message = state.turns.current.as_ref().unwrap().message_id.clone();
         let without = edited(&state, |records| {
             let entries = records["queue"]["entries"].as_array_mut().unwrap();
             entries.retain(|entry| entry["message"]["message_id"] != json!(message));
@@ -198,14 +198,14 @@ planted! {
             message["tick"] = json!("wake_hint");
             message["text"] = Value::Null;
         });
-        let message = hinted.queue.entries().next().unwrap().message.message_id.clone();
+        let message = hinted.planes.queue.entries().next().unwrap().message.message_id.clone();
         plant(&hinted, turn_about(&message), &hinted)
     }
 
     mismatched_triggers_satisfy_nothing: {
         let state = told("operator hi\nround WaitFor external c1\nevent corr=c2 news");
-        let waiting_intent_id: WaitId = state.waits.open().keys().next().unwrap().clone();
-        let message_id = Some(state.queue.entries().next().unwrap().message.message_id.clone());
+        let waiting_intent_id: WaitId = state.planes.waits.open().keys().next().unwrap().clone();
+        let message_id = Some(state.planes.queue.entries().next().unwrap().message.message_id.clone());
         let fact = WaitingIntentTriggered { waiting_intent_id, trigger_count: 1, message_id, evidence: Vec::new() };
         plant(&state, fact, &state)
     }
@@ -249,14 +249,14 @@ planted! {
 
     settled_messages_stay_settled: {
         let state = told("operator hi\nround hello");
-        let id = state.briefs.back().unwrap().message_id.clone().unwrap();
+        let id = state.planes.briefs.back().unwrap().message_id.clone().unwrap();
         let revived = edited(&state, |records| records["unanswered"] = json!([id]));
         plant(&state, nothing(), &revived)
     }
 
     put_off_answers_have_left_the_queue: {
         let state = told("stop\noperator hi");
-        let id = state.queue.entries().next().unwrap().message.message_id.clone();
+        let id = state.planes.queue.entries().next().unwrap().message.message_id.clone();
         let both = edited(&state, |records| records["unanswered"] = json!([id]));
         plant(&state, nothing(), &both)
     }
@@ -267,7 +267,7 @@ planted! {
 fn a_task_whose_result_was_read_stays_over() {
     let open = told("task t1\noperator hi");
     let read = told("task t1\noperator hi\ntask t1 ends\nround ok\nround read");
-    assert!(read.tasks.owed().is_empty() && !read.tasks.recent().is_empty(), "the result was not read");
+    assert!(read.planes.tasks.owed().is_empty() && !read.planes.tasks.recent().is_empty(), "the result was not read");
     let reopened = edited(&read, |records| {
         let was: Value = serde_json::from_slice(&open.snapshot()).unwrap();
         records["tasks"]["open"] = was["tasks"]["open"].clone();
@@ -278,7 +278,7 @@ fn a_task_whose_result_was_read_stays_over() {
 #[test]
 fn a_late_report_is_ignored_with_evidence() {
     let state = told("task t1\noperator hi\ntask t1 ends");
-    let task_id = state.tasks.owed().keys().next().unwrap().clone();
+    let task_id = state.planes.tasks.owed().keys().next().unwrap().clone();
     let report = |evidence: &[&str]| TaskUpdateIgnored {
         task_id: task_id.clone(),
         reported: TaskStatus::Running,
@@ -292,7 +292,7 @@ fn a_late_report_is_ignored_with_evidence() {
 #[test]
 fn a_tick_has_durable_evidence() {
     let state = told("person CreateWorkItem build\nround PickWorkItem w1\nround on\nfail rate_limited after=1h");
-    let item = state.work.current().unwrap();
+    let item = state.planes.work.current().unwrap();
     assert!(item.ticks.undelivered.is_some(), "its tick is not under way");
     let silent = Decision::new(DecisionKind::WaitForTimer, Reason::ProviderBackoff).because("later");
     let said = Decision { ignored: vec![format!("duplicate_tick {}", item.work_item_id)], ..silent.clone() };
@@ -315,7 +315,7 @@ fn every_invariant_has_a_planted_violation() {
 #[test]
 fn a_message_may_leave_the_queue_after_its_answer_was_put_off() {
     let before = told("stop\noperator hi");
-    let id = before.queue.entries().next().unwrap().message.message_id.clone();
+    let id = before.planes.queue.entries().next().unwrap().message.message_id.clone();
     let both = edited(&before, |records| records["unanswered"] = json!([id]));
     assert!(plant(&before, nothing(), &both).inside().breaks().is_empty());
     let put_off = told("operator hi\nround WaitFor external c1");
@@ -338,8 +338,8 @@ fn a_sound_change_breaks_nothing() {
 #[test]
 fn a_completed_item_hands_its_focus_to_no_other() {
     let before = told("person CreateWorkItem build\nround CreateWorkItem paint\nperson PickWorkItem w1");
-    let focus = before.work.current_id().unwrap().clone();
-    let other = before.work.items().keys().find(|id| **id != focus).unwrap().clone();
+    let focus = before.planes.work.current_id().unwrap().clone();
+    let other = before.planes.work.items().keys().find(|id| **id != focus).unwrap().clone();
     let moved = |to: Option<&WorkItemId>| {
         let to = to.map_or(Value::Null, |id| id.as_str().into());
         edited(&before, |records| records["work"]["current"] = to)
@@ -368,7 +368,7 @@ fn an_item_that_is_held_is_not_runnable() {
         records["waits"] = of["waits"].clone();
         records["timers"] = of["timers"].clone();
         let mut wrong = AgentState::from_snapshot(records.to_string().as_bytes()).unwrap();
-        wrong.work = runs.work.clone();
+        wrong.planes.work = runs.planes.work.clone();
         plant(&wrong, nothing(), &wrong).breaks()
     };
     assert_eq!(found("round Tool make"), [""; 0]);

@@ -148,8 +148,8 @@ fn whatever_the_agent_does_to_itself_is_paced() {
         for line in spend.split(" | ").chain(["operator go"]).chain(first.split(" | ")).chain([then]) {
             story.tell(line).unwrap_or_else(|problem| panic!("{what}: {line}: {problem}"));
         }
-        let waits = story.state.turn.is_none() && story.state.queue.queued_own() == 1;
-        assert!(waits, "{what}: {:?}", story.state.decision);
+        let waits = story.state.turns.current.is_none() && story.state.planes.queue.queued_own() == 1;
+        assert!(waits, "{what}: {:?}", story.state.decision());
     }
 }
 
@@ -288,7 +288,7 @@ fn what_is_remembered_is_bounded() {
         story.tell("advance 1s").unwrap();
         story.tell("round done").unwrap();
     }
-    let pace = serde_json::to_string(&story.state.pace).unwrap();
+    let pace = serde_json::to_string(&story.state.accounts.pace).unwrap();
     assert!(pace.len() < 61 * 100, "{} bytes", pace.len());
 }
 

@@ -91,7 +91,7 @@ pub fn story(lines: &str) -> Story {
 }
 
 pub fn turn(story: &Story) -> Turn {
-    story.state.turn.clone().expect("a turn runs")
+    story.state.turns.current.clone().expect("a turn runs")
 }
 
 /// The model answers with calls of tools that run outside; they are open then.
@@ -590,7 +590,7 @@ impl Quick {
     }
 
     fn say(&mut self, text: &str, acts: Vec<(&str, RecordCall)>) {
-        let turn = self.state.turn.clone().expect("a turn runs");
+        let turn = self.state.turns.current.clone().expect("a turn runs");
         let call = |(tool, act): (&str, RecordCall)| Call {
             call_id: CallId::new(format!("call_{tool}")),
             tool: tool.to_owned(),
@@ -640,14 +640,14 @@ fn a_conversation_of_thousands_of_turns_stays_within_its_room() {
     let (objective, todo) = (OBJECTIVE.to_owned(), Vec::new());
     let create = RecordCall::CreateWorkItem { objective, plan: None, plan_status: None, todo, budget: None };
     quick.say("", vec![("CreateWorkItem", create)]);
-    let work_item_id = quick.state.work.items().keys().next().unwrap().clone();
+    let work_item_id = quick.state.planes.work.items().keys().next().unwrap().clone();
     quick.say("", vec![("PickWorkItem", RecordCall::PickWorkItem { work_item_id })]);
     quick.say("Begun.", Vec::new());
     let mut sizes = Vec::new();
     for number in 0..5_000 {
         quick.operator(format!("question {number} {}", "word ".repeat(number % 60)));
         // A tick of the item may have come first.
-        while quick.state.turn.is_some() {
+        while quick.state.turns.current.is_some() {
             let prompt = quick.prompt(narrow(6_000));
             assert!(prompt.tokens() <= 6_000, "turn {number} has {}", prompt.tokens());
             assert!(text(&prompt).contains(&format!("objective:\n| {OBJECTIVE}\n")), "turn {number}");
@@ -655,7 +655,7 @@ fn a_conversation_of_thousands_of_turns_stays_within_its_room() {
             quick.say(&format!("answer {number}"), Vec::new());
         }
     }
-    let epochs = quick.state.compaction.as_ref().map_or(0, |made| made.epoch);
+    let epochs = quick.state.turns.compaction.as_ref().map_or(0, |made| made.epoch);
     assert!(epochs > 100, "{epochs}");
     let mean = |sizes: &[u64]| sizes.iter().sum::<u64>() / sizes.len() as u64;
     let (early, late) = (mean(&sizes[500..1_000]), mean(&sizes[4_500..]));

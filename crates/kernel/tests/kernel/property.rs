@@ -132,8 +132,8 @@ fn keys(story: &Story) -> Vec<String> {
 /// Whether there is work that nothing holds back, and an agent that could do it.
 fn must_wake(state: &AgentState) -> bool {
     let paid_for = state.spent().is_none();
-    let owner = state.is_runnable() && state.turn.is_none() && paid_for;
-    owner && (state.work.count(Standing::Runnable) > 0 || state.queue.queued() > 0)
+    let owner = state.lifecycle.is_runnable() && state.turns.current.is_none() && paid_for;
+    owner && (state.planes.work.count(Standing::Runnable) > 0 || state.planes.queue.queued() > 0)
 }
 
 proptest! {

@@ -78,7 +78,7 @@ fn a_decision_says_all_of_its_fields() {
     for line in ["stop", "person CreateWorkItem build", "task t1 item=w1", "task t1 ends", "start"] {
         story.tell(line).unwrap();
     }
-    let decision = serde_json::to_value(story.state.decision.as_ref().unwrap()).unwrap();
+    let decision = serde_json::to_value(story.state.decision().unwrap()).unwrap();
     let fields: Vec<&str> = decision.as_object().unwrap().keys().map(String::as_str).collect();
     let expected = [
         "boundary",

@@ -45,7 +45,7 @@ fn assert_focus(story: &Story) {
     let rows = rows(story);
     let current = rows.iter().filter(|((plane, _), row)| *plane == "work_items" && row["current"] == json!(true));
     let current: Vec<&str> = current.map(|((_, id), _)| id.as_str()).collect();
-    assert_eq!(current, story.state.work.current_id().map(|id| id.as_str()).as_slice());
+    assert_eq!(current, story.state.planes.work.current_id().map(|id| id.as_str()).as_slice());
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn the_rows_count_what_a_timer_told_and_missed() {
          round done
          advance 1h",
     );
-    let timer = story.state.timers.active().values().next().unwrap();
+    let timer = story.state.planes.timers.active().values().next().unwrap();
     assert_eq!((timer.fire_count, timer.missed_count), (2, 2));
     let row = only(&story, "timers");
     assert_eq!((&row["fire_count"], &row["missed_count"]), (&json!(2), &json!(2)));

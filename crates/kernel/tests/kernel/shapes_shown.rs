@@ -43,7 +43,7 @@ fn short(story: &Story, shape: &Value) -> Value {
 #[test]
 fn a_task_is_shown_with_its_end() {
     let story = told("operator hi\ntask t1 child=a.1 grant_turns=3\ntask t1 runs\ntask t1 ends failed used_turns=2");
-    let task = story.state.tasks.owed().values().next().unwrap();
+    let task = story.state.planes.tasks.owed().values().next().unwrap();
     let shown = short(&story, &shown_in_full(&TaskView::from(task)));
     let limits = |turns: u64| json!({ "max_turns": turns, "max_tokens": null, "max_usd": null, "max_wall_ms": null });
     let expected = json!({
@@ -60,7 +60,7 @@ fn a_task_is_shown_with_its_end() {
 fn a_timer_is_shown_with_what_is_to_come() {
     let shown = |when: &str| {
         let story = told(&format!("person CreateTimer {when} check=look tea"));
-        let timer = story.state.timers.active().values().next().unwrap();
+        let timer = story.state.planes.timers.active().values().next().unwrap();
         short(&story, &shown_in_full(&timer_ahead(timer)))
     };
     let hourly = shown("every=1h");
@@ -80,19 +80,19 @@ fn questions_triggers_and_items_are_shown() {
          person CreateWorkItem max_turns=4 max_micro_usd=2500000 build
          round RequestApproval deadline=1h deploy it",
     );
-    let question = story.state.approvals.pending().values().next().unwrap();
+    let question = story.state.planes.approvals.pending().values().next().unwrap();
     let expected = json!({
         "approval_id": "appr1", "tool": null, "summary": "deploy it", "status": "pending", "deadline": "+3600s",
         "default": "deny", "decided_by": null, "decided_at": null,
     });
     assert_eq!(short(&story, &shown_in_full(&ApprovalView::from(question))), expected);
-    let trigger = story.state.triggers.values().next().unwrap();
+    let trigger = story.state.planes.triggers.values().next().unwrap();
     let expected = json!({
         "trigger_id": "trig1", "name": "hook", "delivery_mode": "wake_hint", "work_item_id": null, "signed": false,
         "status": "active", "delivery_count": 0, "last_delivered_at": null,
     });
     assert_eq!(short(&story, &shown_in_full(&TriggerView::from(trigger))), expected);
-    let item = story.state.work.items().values().next().unwrap();
+    let item = story.state.planes.work.items().values().next().unwrap();
     let shown = short(&story, &shown_in_full(&story.state.work_item_view(item)));
     let fields = json!([
         shown["work_item_id"],
@@ -114,6 +114,7 @@ fn folders_are_shown_as_they_are_bound() {
     let story = told("use shop\nuse barn of=farm\noccupy barn");
     let shown: Vec<Value> = story
         .state
+        .planes
         .workspaces
         .attached()
         .values()
@@ -161,15 +162,15 @@ fn a_snapshot_of_a_new_agent_is_short() {
 #[test]
 fn a_folder_is_detached_unless_a_turn_is_in_it() {
     let mut story = told("use shop\nuse barn\noperator hi");
-    let roots = |story: &Story| story.state.workspaces.attached().keys().cloned().collect::<Vec<_>>();
+    let roots = |story: &Story| story.state.planes.workspaces.attached().keys().cloned().collect::<Vec<_>>();
     story.tell("person DetachWorkspace barn").unwrap();
     assert_eq!(roots(&story), ["barn", "shop"]);
     story.tell("person DetachWorkspace shop").unwrap();
     assert_eq!(roots(&story), ["barn"]);
-    assert_eq!(story.state.workspaces.active().unwrap().root, "barn", "it goes on where it was");
+    assert_eq!(story.state.planes.workspaces.active().unwrap().root, "barn", "it goes on where it was");
     story.tell("round done").unwrap();
     story.tell("person DetachWorkspace barn").unwrap();
-    assert!(story.state.workspaces.active().is_none() && roots(&story).is_empty());
+    assert!(story.state.planes.workspaces.active().is_none() && roots(&story).is_empty());
 }
 
 #[test]
@@ -182,8 +183,8 @@ fn a_worktree_that_is_being_removed_is_not_used_again() {
 /// Its supervisor wants to know what a child said last; an operator reads the briefs.
 #[test]
 fn what_was_said_last_is_kept_for_a_supervisor_only() {
-    assert_eq!(told("operator hi\nround done").state.last_said, None);
-    assert_eq!(told("operator hi\nfail overloaded").state.last_said, None);
+    assert_eq!(told("operator hi\nround done").state.turns.last_text, None);
+    assert_eq!(told("operator hi\nfail overloaded").state.turns.last_text, None);
 }
 
 /// The summary has every part, whatever there is of it.
@@ -214,7 +215,7 @@ fn a_summary_is_shown_whole() {
     assert_eq!(shown["model"], model);
     let execution = json!({
         "workspace": "/w", "cwd": "/h/1", "mode": "worktree", "branch": "abide/a-1", "commands": 1, "occupied": null,
-        "network": story.state.config.network, "credentials": null,
+        "network": story.state.definition.config.network, "credentials": null,
     });
     // The daemon adds the rest.
     for field in ["sandbox", "disk_bytes", "held_by"] {
@@ -319,6 +320,6 @@ fn another_folder_of_the_configuration_is_the_one_that_is_worked_in() {
     let mut story = told("use /w");
     let change = ConfigChange { workspace: Some("/v".to_owned()), ..ConfigChange::default() };
     story.input(Input::Configure { change: Box::new(change) });
-    assert!(story.state.workspaces.active().is_none());
+    assert!(story.state.planes.workspaces.active().is_none());
     assert_eq!(shown_in_full(&agent_summary(&story.state, story.now))["execution"]["cwd"], "/v");
 }

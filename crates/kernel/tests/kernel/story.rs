@@ -183,7 +183,7 @@ impl Story {
                 Err(refusal) => answer = Some(Err(refusal)),
             }
         }
-        let due = self.state.is_runnable() && self.state.next_due().is_some_and(|due| due <= self.now);
+        let due = self.state.lifecycle.is_runnable() && self.state.next_due().is_some_and(|due| due <= self.now);
         if due && let Ok(fired) = admit(&mut self.state, Input::FireDue, self.now, &mut fresh) {
             facts.extend(fired.facts);
             effects.extend(fired.effects);

@@ -539,7 +539,8 @@ fn a_result_comes_from_its_task() {
     for line in ["operator hi", "task t1", "task t1 runs", "task t1 ends failed"] {
         story.tell(line).unwrap();
     }
-    let message = story.state.queue.entries().find(|entry| entry.message.task_id().is_some()).unwrap().message.clone();
+    let message =
+        story.state.planes.queue.entries().find(|entry| entry.message.task_id().is_some()).unwrap().message.clone();
     let message = serde_json::to_value(&*message).unwrap();
     assert_eq!(message["origin"], serde_json::json!({ "kind": "task", "id": "t1" }));
     assert_eq!(message["text"], "Task t1 (make) is failed, exit code 0");
@@ -553,12 +554,12 @@ fn blocking_tasks_are_counted_while_they_are_open() {
     for name in ["t1", "t2"] {
         let task = TaskCreated::of_command(TaskId::new(name), Command::default());
         story.input(Input::CreateTask(TaskCreated { wait_policy: WaitPolicy::Blocking, ..task }));
-        counts.push(story.state.tasks.blocking());
+        counts.push(story.state.planes.tasks.blocking());
     }
     story.tell("task t3").unwrap();
     for line in ["task t1 runs", "task t1 ends", "task t3 ends", "task t2 ends failed"] {
         story.tell(line).unwrap();
-        counts.push(story.state.tasks.blocking());
+        counts.push(story.state.planes.tasks.blocking());
     }
     assert_eq!(counts, [1, 2, 2, 1, 1, 0]);
 }

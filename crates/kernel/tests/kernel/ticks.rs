@@ -564,7 +564,7 @@ fn the_operators_next_message_lets_work_go_on() {
 /// Tells each line, and says whether a turn runs after it.
 fn runs_after(story: &mut Story, lines: &[String]) -> bool {
     lines.iter().for_each(|line| story.tell(line).unwrap());
-    story.state.turn.is_some()
+    story.state.turns.current.is_some()
 }
 
 #[test]
@@ -576,7 +576,7 @@ fn an_agent_that_makes_an_item_for_each_that_it_finishes_comes_to_rest() {
         runs_after(&mut story, &[next, "round done".to_owned()])
     };
     assert_eq!((1..=100).take_while(goes_on).count(), 49);
-    assert!(story.state.work.is_spent());
+    assert!(story.state.planes.work.is_spent());
 }
 
 #[test]
@@ -588,7 +588,7 @@ fn a_queue_that_drains_goes_on() {
     let goes_on =
         |turn: &usize| runs_after(&mut story, &[format!("round CompleteWorkItem w{turn}"), "round done".to_owned()]);
     assert_eq!((1..=200).take_while(goes_on).count(), 119);
-    assert!(!story.state.work.is_spent() && story.state.work.items().is_empty());
+    assert!(!story.state.planes.work.is_spent() && story.state.planes.work.items().is_empty());
 }
 
 /// From then on, what is left is what has to get less.
@@ -601,14 +601,14 @@ fn a_row_begins_anew_at_the_fewest_items_that_there_were() {
         &mut story,
         &[&begun[..], &spent].concat().iter().map(|&line| line.to_owned()).collect::<Vec<_>>()
     ));
-    assert_eq!(story.state.work.row().ticks, 1);
+    assert_eq!(story.state.planes.work.row().ticks, 1);
     story.tell("round done").unwrap();
-    assert_eq!(story.state.work.row().ticks, 0);
+    assert_eq!(story.state.planes.work.row().ticks, 0);
     let goes_on = |turn: &usize| {
         runs_after(&mut story, &[format!("round UpdateWorkItem w2 plan={turn}"), "round done".to_owned()])
     };
     assert_eq!((1..=100).take_while(goes_on).count(), 49);
-    assert!(story.state.work.is_spent());
+    assert!(story.state.planes.work.is_spent());
 }
 
 /// Also in the middle of a turn: what the person made is no sign that the agent goes in circles.
@@ -619,10 +619,10 @@ fn items_that_a_person_makes_begin_the_row_anew() {
     for turn in 1..=49 {
         assert!(runs_after(&mut story, &[format!("round UpdateWorkItem w1 plan={turn}"), "round done".to_owned()]));
     }
-    assert_eq!(story.state.work.row().ticks, 49);
+    assert_eq!(story.state.planes.work.row().ticks, 49);
     story.tell("person CreateWorkItem second").unwrap();
     assert!(runs_after(&mut story, &["round UpdateWorkItem w1 plan=b".to_owned(), "round done".to_owned()]));
-    assert!(!story.state.work.is_spent());
+    assert!(!story.state.planes.work.is_spent());
 }
 
 #[test]
@@ -639,7 +639,7 @@ fn a_turn_of_another_cause_begins_the_row_anew() {
     story.tell("round UpdateWorkItem w1 plan=last").unwrap();
     story.tell("event news").unwrap();
     assert!(runs_after(&mut story, &["round done".to_owned()]));
-    assert_eq!(story.state.work.row().ticks, 0);
+    assert_eq!(story.state.planes.work.row().ticks, 0);
     assert!(runs_after(&mut story, &["round done".to_owned()]));
     work(&mut story, 50..99);
 }

@@ -336,7 +336,7 @@ fn a_wait_says_who_registered_it() {
     for line in ["person WaitFor external c1", "operator hi", "round WaitFor external c2"] {
         story.tell(line).unwrap();
     }
-    let sources: Vec<WaitSource> = story.state.waits.open().values().map(|wait| wait.source).collect();
+    let sources: Vec<WaitSource> = story.state.planes.waits.open().values().map(|wait| wait.source).collect();
     assert_eq!(sources, [WaitSource::Operator, WaitSource::Model]);
 }
 

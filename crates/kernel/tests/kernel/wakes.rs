@@ -226,10 +226,10 @@ fn sources_whose_ticks_are_parked_count_too() {
     for source in 0..2 * HINT_SOURCES_MAX {
         story.tell(&format!("wake source=s{source} news")).unwrap();
     }
-    assert_eq!(story.state.queue.parked(), HINT_SOURCES_MAX);
+    assert_eq!(story.state.planes.queue.parked(), HINT_SOURCES_MAX);
     // A source that is known already joins its own tick, and takes no more room.
     story.tell("wake source=s1 more").unwrap();
-    assert_eq!(story.state.hints.pending().len(), 1);
+    assert_eq!(story.state.planes.hints.pending().len(), 1);
 }
 
 /// The answer says what the table of continuations will do with the hint.

@@ -305,17 +305,20 @@ fn page(app: &App, after: Option<&AgentId>, limit: usize) -> Result<Page, Proble
 
 /// An agent without models of its own that has not been awake since the settings changed is shown as it will wake.
 fn seen(state: &AgentState, models: &DefaultModels, now: Time) -> AgentSummary {
-    let config = state.config.following(models);
-    if config == state.config {
+    let config = state.definition.config.following(models);
+    if config == state.definition.config {
         return agent_summary(state, now);
     }
-    agent_summary(&AgentState { config, ..state.clone() }, now)
+    let mut state = state.clone();
+    state.definition.config = config;
+    agent_summary(&state, now)
 }
 
 pub(super) async fn show(call: Call) -> Met {
     let id = agent(&call)?;
     let models = call.app.options.models.clone();
-    let seen = call.app.host.look(&id, move |state, now| (!state.archived).then(|| seen(state, &models, now))).await;
+    let seen =
+        call.app.host.look(&id, move |state, now| (!state.lifecycle.archived).then(|| seen(state, &models, now))).await;
     match seen.map_err(|error| problems::ask(error, id.as_str()))? {
         Some(Some(summary)) => Ok(json(200, &WithNulls(&with_world(&call.app, summary).await))),
         Some(None) => Err(problems::deleted(id.as_str())),
@@ -365,7 +368,7 @@ pub(super) async fn why(call: Call) -> Met {
         return Ok(json(200, &why));
     }
     let look = |state: &AgentState, now| {
-        (!state.archived).then(|| (explain::why(state, decide(state, now)), Place::of(state)))
+        (!state.lifecycle.archived).then(|| (explain::why(state, decide(state, now)), Place::of(state)))
     };
     match call.app.host.look(&id, look).await {
         Ok(Some(Some((mut why, place)))) => {

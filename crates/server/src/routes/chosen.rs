@@ -39,8 +39,8 @@ pub(super) fn fits(app: &App, config: &Config, items_limit_money: bool, said: &C
 /// The same for a change of an agent that there is. Where there is none, whoever is asked to change it says so.
 pub(super) async fn still_fits(app: &App, id: &AgentId, change: &ConfigChange) -> Result<(), Problem> {
     let look = |state: &AgentState| {
-        let limited = state.work.items().values().any(|item| item.budget.max_micro_usd.is_some());
-        (state.config.clone(), limited)
+        let limited = state.planes.work.items().values().any(|item| item.budget.max_micro_usd.is_some());
+        (state.definition.config.clone(), limited)
     };
     match app.host.look(id, move |state, _| look(state)).await {
         Ok(Some((config, items))) => {
@@ -56,7 +56,7 @@ pub(super) async fn still_fits(app: &App, id: &AgentId, change: &ConfigChange) -
 
 /// Whether money can be limited for work of this agent.
 pub(super) async fn can_limit_money(app: &App, id: &AgentId) -> Result<(), Problem> {
-    let Ok(Some(config)) = app.host.look(id, |state, _| state.config.clone()).await else { return Ok(()) };
+    let Ok(Some(config)) = app.host.look(id, |state, _| state.definition.config.clone()).await else { return Ok(()) };
     config.following(&app.options.models).models().try_for_each(|model| {
         let wrong = |problem| Problem::new(422, "wrong_fields", problem).pointer("/budget/max_usd");
         (app.options.check_price)(model).map_err(wrong)

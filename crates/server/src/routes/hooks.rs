@@ -89,8 +89,8 @@ async fn claim(call: &Call, opened: &Opened, known_as: &KnownAs) -> Result<Claim
 async fn still_good(call: &Call, opened: &Opened, verified: bool) -> Result<(), Problem> {
     let (trigger, generation) = (opened.trigger.clone(), opened.generation);
     let look = move |state: &AgentState, _: Time| {
-        let trigger = state.triggers.get(&trigger).filter(|trigger| trigger.generation == generation);
-        trigger.filter(|_| !state.archived).map(|trigger| trigger.signed)
+        let trigger = state.planes.triggers.get(&trigger).filter(|trigger| trigger.generation == generation);
+        trigger.filter(|_| !state.lifecycle.archived).map(|trigger| trigger.signed)
     };
     let seen = call.app.host.look(&opened.agent, look).await;
     match seen.map_err(|error| problems::ask(error, opened.agent.as_str()))?.flatten() {

@@ -64,7 +64,7 @@ impl<T: Record> Shown<T> {
 
 fn open_task(state: &AgentState, id: &str) -> Option<TaskView> {
     let id = TaskId::new(id);
-    state.tasks.open().get(&id).or_else(|| state.tasks.owed().get(&id)).map(TaskView::from)
+    state.planes.tasks.open().get(&id).or_else(|| state.planes.tasks.owed().get(&id)).map(TaskView::from)
 }
 
 fn any(_: &Value) -> bool {
@@ -79,14 +79,16 @@ pub(super) const TASKS: Plane<TaskView> = Plane { rows: "tasks", prefix: "task_"
 pub(super) const WORKSPACES: Plane<WorkspaceView> = Plane {
     rows: "workspaces",
     prefix: "/",
-    open: Some(|state, root| state.workspaces.attached().get(root).map(|workspace| state.workspace_view(workspace))),
+    open: Some(|state, root| {
+        state.planes.workspaces.attached().get(root).map(|workspace| state.workspace_view(workspace))
+    }),
     keep: any,
 };
 pub(super) const CHILDREN: Plane<TaskView> = Plane { keep: |task| task["child_agent_id"].is_string(), ..TASKS };
 pub(super) const WORK_ITEMS: Plane<WorkItemView> = Plane {
     rows: "work_items",
     prefix: "work_",
-    open: Some(|state, id| state.work.get(&WorkItemId::new(id)).map(|item| state.work_item_view(item))),
+    open: Some(|state, id| state.planes.work.get(&WorkItemId::new(id)).map(|item| state.work_item_view(item))),
     keep: any,
 };
 pub(super) const COMPLETED_WORK_ITEMS: Plane<WorkItemView> =
@@ -94,19 +96,19 @@ pub(super) const COMPLETED_WORK_ITEMS: Plane<WorkItemView> =
 pub(super) const TIMERS: Plane<TimerView> = Plane {
     rows: "timers",
     prefix: "timer_",
-    open: Some(|state, id| state.timers.active().get(&TimerId::new(id)).map(TimerView::from)),
+    open: Some(|state, id| state.planes.timers.active().get(&TimerId::new(id)).map(TimerView::from)),
     keep: any,
 };
 pub(super) const WAITS: Plane<WaitView> = Plane {
     rows: "waits",
     prefix: "wait_",
-    open: Some(|state, id| state.waits.open().get(&WaitId::new(id)).map(WaitView::from)),
+    open: Some(|state, id| state.planes.waits.open().get(&WaitId::new(id)).map(WaitView::from)),
     keep: any,
 };
 pub(super) const TRIGGERS: Plane<TriggerView> = Plane {
     rows: "triggers",
     prefix: "trig_",
-    open: Some(|state, id| state.triggers.get(&TriggerId::new(id)).map(TriggerView::from)),
+    open: Some(|state, id| state.planes.triggers.get(&TriggerId::new(id)).map(TriggerView::from)),
     keep: any,
 };
 pub(super) const APPROVALS: Plane<ApprovalView> = Plane { rows: "approvals", prefix: "appr_", open: None, keep: any };
@@ -213,7 +215,7 @@ async fn records<T: Record>(
     let ids: Vec<String> = rows.iter().map(|row| row.id.clone()).collect();
     let look = move |state: &AgentState, _: Time| -> Option<HashMap<String, T>> {
         let open = ids.into_iter().filter_map(|id| open(state, &id).map(|record| (id, record)));
-        (!state.archived).then(|| open.collect())
+        (!state.lifecycle.archived).then(|| open.collect())
     };
     let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
@@ -288,8 +290,9 @@ pub(super) async fn timer(call: Call) -> Met {
     let id = agent(&call)?;
     let name = call.param("item").to_owned();
     let timer_id = TimerId::new(name.as_str());
-    let look =
-        move |state: &AgentState, _: Time| (!state.archived).then(|| state.timers.get(&timer_id).map(timer_ahead));
+    let look = move |state: &AgentState, _: Time| {
+        (!state.lifecycle.archived).then(|| state.planes.timers.get(&timer_id).map(timer_ahead))
+    };
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
     if let Some(open) = seen.ok_or_else(|| problems::deleted(id.as_str()))? {

@@ -63,8 +63,9 @@ pub(super) async fn show(call: Call) -> Met {
 /// The task that the path names, as the state has it, or as its row keeps it.
 async fn task(call: &Call, id: &AgentId) -> Result<TaskView, Problem> {
     let named = TaskId::new(call.param("item"));
-    let look =
-        move |state: &AgentState, _: Time| (!state.archived).then(|| state.tasks.get(&named).map(TaskView::from));
+    let look = move |state: &AgentState, _: Time| {
+        (!state.lifecycle.archived).then(|| state.planes.tasks.get(&named).map(TaskView::from))
+    };
     let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     if let Some(known) = seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))? {
         return Ok(known);

@@ -98,7 +98,7 @@ pub(super) async fn rotate(call: Call) -> Met {
     let answer = asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await?;
     let TriggerRotated { generation, .. } = acted(answer)?;
     let named = trigger_id.clone();
-    let look = move |state: &AgentState, _: Time| state.triggers.get(&named).map(TriggerView::from);
+    let look = move |state: &AgentState, _: Time| state.planes.triggers.get(&named).map(TriggerView::from);
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let gone = || Problem::new(404, "not_found", format!("{trigger_id} was revoked")).hint("list the triggers");
     let mut rotated = seen.flatten().ok_or_else(gone)?;

@@ -50,9 +50,9 @@ async fn open(call: Call, filter: WorkItemFilter) -> Met {
     let after = planes::after(&call, &planes::WORK_ITEMS)?.map(WorkItemId::new);
     let look = move |state: &AgentState, _: Time| {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let items = state.work.items().range((from, Bound::Unbounded)).map(|(_, item)| item);
-        let fitting = items.filter(|item| state.work.fits(item, filter)).map(|item| state.work_item_view(item));
-        (!state.archived).then(|| page::enough(fitting, limit))
+        let items = state.planes.work.items().range((from, Bound::Unbounded)).map(|(_, item)| item);
+        let fitting = items.filter(|item| state.planes.work.fits(item, filter)).map(|item| state.work_item_view(item));
+        (!state.lifecycle.archived).then(|| page::enough(fitting, limit))
     };
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;
@@ -69,7 +69,7 @@ pub(super) async fn show(call: Call) -> Met {
 async fn item(call: &Call, id: &AgentId) -> Result<WorkItemView, Problem> {
     let named = WorkItemId::new(call.param("item"));
     let look = move |state: &AgentState, _: Time| {
-        (!state.archived).then(|| state.work.get(&named).map(|item| state.work_item_view(item)))
+        (!state.lifecycle.archived).then(|| state.planes.work.get(&named).map(|item| state.work_item_view(item)))
     };
     let seen = call.app.host.look(id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
     let seen = seen.ok_or_else(|| problems::no_agent(id.as_str()))?;

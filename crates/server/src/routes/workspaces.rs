@@ -62,7 +62,7 @@ pub(super) fn not_there(refusal: &Refusal) -> Option<Problem> {
 }
 
 async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {
-    let there = call.app.host.look(id, |state, _| !state.archived).await;
+    let there = call.app.host.look(id, |state, _| !state.lifecycle.archived).await;
     match there.map_err(|error| problems::ask(error, id.as_str()))? {
         Some(true) => Ok(()),
         Some(false) => Err(problems::deleted(id.as_str())),
@@ -91,7 +91,7 @@ pub(super) async fn fetch(call: Call) -> Met {
     let WorkspaceFetch { branch } = body::json_or_default(&call.body)?;
     let folder = call.param("item").to_owned();
     let wanted = folder.clone();
-    let bound = call.app.host.look(&id, move |state, _| state.workspaces.find(&wanted).cloned()).await;
+    let bound = call.app.host.look(&id, move |state, _| state.planes.workspaces.find(&wanted).cloned()).await;
     let bound = bound.map_err(|error| problems::ask(error, id.as_str()))?;
     let bound = bound.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let fetched = call.app.options.services.fetch_branch(&id, bound, folder, branch).await;
@@ -127,7 +127,7 @@ pub(super) fn transfers(call: &Call) -> Met {
 
 pub(super) async fn surroundings(call: Call) -> Met {
     let id = agent(&call)?;
-    let place = call.app.host.look(&id, |state, _| (!state.archived).then(|| Place::of(state))).await;
+    let place = call.app.host.look(&id, |state, _| (!state.lifecycle.archived).then(|| Place::of(state))).await;
     let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();
     let place = place.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let around = call.app.options.services.surroundings(&id, place).await;

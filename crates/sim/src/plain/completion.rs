@@ -41,7 +41,7 @@ impl Simulation {
     }
 
     pub(super) fn settle_agent(&mut self, id: &AgentId) -> Result<(), String> {
-        if matches!(self.agents[id].shadow.control, Control::Stopped | Control::Quarantined { .. }) {
+        if matches!(self.agents[id].shadow.lifecycle.control, Control::Stopped | Control::Quarantined { .. }) {
             self.ask(id, Input::Start)?;
         }
         let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
@@ -49,27 +49,28 @@ impl Simulation {
         for _ in 0..3_000 {
             let simulated = &self.agents[id];
             let state = &simulated.shadow;
-            if let Some(timer_id) = state.timers.active().keys().next().cloned() {
+            if let Some(timer_id) = state.planes.timers.active().keys().next().cloned() {
                 self.ask(id, Input::Act { by: "operator".to_owned(), act: RecordCall::CancelTimer { timer_id } })?;
-            } else if let Some(held) = &state.held {
+            } else if let Some(held) = &state.lifecycle.turns_held {
                 let (cause, evidence) = (held.cause, "mended".to_owned());
                 self.ask(id, Input::ReleaseTurns { cause, evidence })?;
             } else if !simulated.effects.is_empty() {
                 self.complete_effect(id)?;
-            } else if let Some(task) = state.tasks.open().keys().next().cloned() {
+            } else if let Some(task) = state.planes.tasks.open().keys().next().cloned() {
                 let end = TaskEnd { task_id: task, ..TaskEnd::default() };
                 self.ask(id, Input::EndTask { status: TaskStatus::Completed, end })?;
-            } else if let Some(wait) = state.waits.open().keys().next().cloned() {
+            } else if let Some(wait) = state.planes.waits.open().keys().next().cloned() {
                 let act = RecordCall::CancelWait { waiting_intent_id: wait };
                 self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
-            } else if let Some(item) = state.work.items().keys().next().cloned() {
+            } else if let Some(item) = state.planes.work.items().keys().next().cloned() {
                 let act = RecordCall::CompleteWorkItem { work_item_id: item, report: "closed".to_owned() };
                 self.ask(id, Input::Act { by: "operator".to_owned(), act })?;
-            } else if let Some(due) = state.queue.next_not_before().or(state.pace_ends()).filter(|due| *due > self.now)
+            } else if let Some(due) =
+                state.planes.queue.next_not_before().or(state.pace_ends()).filter(|due| *due > self.now)
             {
                 self.now = due;
                 self.drive(id)?;
-            } else if state.tasks.owed().values().any(|task| task.held) {
+            } else if state.planes.tasks.owed().values().any(|task| task.held) {
                 let message = abide_kernel::input::NewMessage { text: Some("and?".to_owned()), ..Default::default() };
                 self.ask(id, Input::Queue(message))?;
             } else {
@@ -123,14 +124,18 @@ impl Simulation {
 /// An agent that has finished has no message, no result and no turn left.
 pub(crate) fn check_nothing_left(simulated: &SimulatedAgent) -> Result<(), String> {
     let state = &simulated.shadow;
-    let left = state.queue.entries().next();
+    let left = state.planes.queue.entries().next();
     if let Some(entry) = left {
         return Err(format!("{} is left over: {entry:?}", entry.message.message_id));
     }
-    if !state.tasks.owed().is_empty() || state.turn.is_some() {
-        return Err(format!("{} results are left owed, turn {:?}", state.tasks.owed().len(), state.turn));
+    if !state.planes.tasks.owed().is_empty() || state.turns.current.is_some() {
+        return Err(format!(
+            "{} results are left owed, turn {:?}",
+            state.planes.tasks.owed().len(),
+            state.turns.current
+        ));
     }
-    let override_class = state.last_continuation.as_ref().map(|last| last.class);
+    let override_class = state.turns.last_continuation.as_ref().map(|last| last.class);
     if override_class == Some(ContinuationClass::LivenessOnly) {
         return Err("a liveness-only message started a turn".to_owned());
     }

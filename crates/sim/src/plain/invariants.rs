@@ -40,7 +40,7 @@ impl Simulation {
     /// An agent that comes due by itself is in the wake index, no later than that.
     fn check_wake_index(&self, id: &AgentId) -> Result<(), String> {
         let simulated = &self.agents[id];
-        if !simulated.shadow.is_runnable() || simulated.shadow.turn.is_some() {
+        if !simulated.shadow.lifecycle.is_runnable() || simulated.shadow.turns.current.is_some() {
             return Ok(());
         }
         let Some(due) = simulated.model.next_wake() else { return Ok(()) };
@@ -69,7 +69,7 @@ impl Simulation {
 /// No wait lasts longer than it was meant to, even if the clock was ahead when it began.
 pub(crate) fn check_time_bounds(state: &AgentState, now: Time) -> Result<(), String> {
     let now = now.plus_ms(CLOCK_SLACK_MS);
-    let timer = state.timers.active().values().find(|timer| {
+    let timer = state.planes.timers.active().values().find(|timer| {
         let longest = match timer.schedule {
             Schedule::Once { .. } => timer.after_ms,
             Schedule::Every { every_ms, .. } => Some(every_ms),
@@ -77,11 +77,11 @@ pub(crate) fn check_time_bounds(state: &AgentState, now: Time) -> Result<(), Str
         };
         longest.zip(timer.next_fire_at).is_some_and(|(ms, next)| next > now.plus_ms(ms))
     });
-    let deadline = state.approvals.pending().values().find(|approval| {
+    let deadline = state.planes.approvals.pending().values().find(|approval| {
         approval.deadline_ms.zip(approval.deadline).is_some_and(|(ms, deadline)| deadline > now.plus_ms(ms))
     });
-    let offer = state.work.next_offer().filter(|offer| *offer > now.plus_ms(600_000));
-    let backoff = state.queue.next_not_before().filter(|time| *time > now.plus_ms(PROVIDER_RETRY_MAX_MS));
+    let offer = state.planes.work.next_offer().filter(|offer| *offer > now.plus_ms(600_000));
+    let backoff = state.planes.queue.next_not_before().filter(|time| *time > now.plus_ms(PROVIDER_RETRY_MAX_MS));
     let pace = state.pace_ends().filter(|ends| *ends > now.plus_ms(3_600_000));
     match (timer, deadline, offer.or(backoff).or(pace)) {
         (None, None, None) => Ok(()),
@@ -91,7 +91,7 @@ pub(crate) fn check_time_bounds(state: &AgentState, now: Time) -> Result<(), Str
 
 /// No agent at rest is due now by the wake index: it would be loaded for ever.
 fn check_nothing_due(state: &AgentState, now: Time) -> Result<(), String> {
-    if !state.is_runnable() || state.turn.is_some() {
+    if !state.lifecycle.is_runnable() || state.turns.current.is_some() {
         return Ok(());
     }
     match wake(state) {

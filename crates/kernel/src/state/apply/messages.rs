@@ -13,11 +13,9 @@ use crate::vocabulary::{BriefKind, MessageKind, QueueStatus, SafePoint, TickKind
 impl AgentState {
     pub(super) fn message_queued(&mut self, fact: &MessageQueued, at: Time) -> Applied {
         let message = &fact.message;
-        self.queue.push(message.clone(), self.seq, at)?;
-        self.resting = false;
-        if let Some(last) = &mut self.last_terminal {
-            last.superseded = true;
-        }
+        self.planes.queue.push(message.clone(), self.seq, at)?;
+        self.lifecycle.resting = false;
+        self.turns.supersede_last_terminal();
         match message.kind() {
             MessageKind::OperatorPrompt => self.operator_spoke()?,
             MessageKind::SystemTick => self.tick_queued(message),
@@ -37,10 +35,10 @@ impl AgentState {
 
     /// Work that waited for the operator may go on.
     fn operator_spoke(&mut self) -> Applied {
-        self.work.begin_row();
-        for id in self.work.spent_items() {
-            self.work.edit(&id, |item| item.ticks.progress())?;
-            self.restand(&id);
+        self.planes.work.begin_row();
+        for id in self.planes.work.spent_items() {
+            self.planes.work.edit(&id, |item| item.ticks.progress())?;
+            self.planes.update_standing(&id);
         }
         Ok(())
     }
@@ -49,21 +47,21 @@ impl AgentState {
         match (message.tick(), message.work_item_id()) {
             (Some(TickKind::WakeHint), _) => {
                 let source = message.origin.id.clone().unwrap_or_default();
-                self.hints.delivered_as(&source, &message.message_id);
+                self.planes.hints.delivered_as(&source, &message.message_id);
             }
             (Some(TickKind::ContinueActive | TickKind::QueuedAvailable), Some(item)) => {
                 // An item that is gone by now has nothing to count; the tick itself is dealt with when it is taken.
-                let _gone = self.work.edit(item, |item| {
+                let _gone = self.planes.work.edit(item, |item| {
                     item.ticks.attempts += 1;
                     if !planted!(MissingIdempotencyCheck) {
                         item.ticks.undelivered = Some(message.message_id.clone());
                     }
                 });
-                self.work.tick_is_out(&message.message_id, item);
+                self.planes.work.tick_is_out(&message.message_id, item);
                 if planted!(FocusMovesByTick) {
-                    self.work.current = Some(item.clone());
+                    self.planes.work.current = Some(item.clone());
                 }
-                self.restand(item);
+                self.planes.update_standing(item);
             }
             (Some(TickKind::ContinueActive | TickKind::QueuedAvailable), None)
             | (Some(TickKind::Recheck) | None, _) => {}
@@ -72,17 +70,18 @@ impl AgentState {
 
     pub(super) fn message_processed(&mut self, fact: &MessageProcessed) -> Applied {
         let blank_hint = self
+            .planes
             .queue
             .get(&fact.message_id)
             .is_some_and(|entry| entry.message.tick() == Some(TickKind::WakeHint) && entry.continuation.is_none());
         self.message_gone(&fact.message_id, &[QueueStatus::Dequeued])?;
-        for joined in self.queue.joined_to(&fact.message_id) {
-            self.queue.remove_from(&joined, &[QueueStatus::Interjected])?;
+        for joined in self.planes.queue.joined_to(&fact.message_id) {
+            self.planes.queue.remove_from(&joined, &[QueueStatus::Interjected])?;
         }
         if blank_hint {
-            for id in self.work.waiting_offers() {
-                self.work.edit(&id, |item| item.ticks.last_at = None)?;
-                self.restand(&id);
+            for id in self.planes.work.waiting_offers() {
+                self.planes.work.edit(&id, |item| item.ticks.last_at = None)?;
+                self.planes.update_standing(&id);
             }
         }
         Ok(())
@@ -91,16 +90,16 @@ impl AgentState {
     /// A result whose message was given up stays owed, but waits for the operator to bring it up.
     pub(super) fn message_aborted(&mut self, fact: &MessageAborted) -> Applied {
         let from = &[QueueStatus::Dequeued, QueueStatus::Queued];
-        let entry = self.queue.get(&fact.message_id);
+        let entry = self.planes.queue.get(&fact.message_id);
         let task = entry.and_then(|entry| entry.message.task_id().cloned());
         // Older facts do not name it.
         let answers = entry.and_then(|entry| entry.answers.clone());
         self.message_gone(&fact.message_id, from)?;
         if let Some(answers) = answers {
-            self.unanswered.answered(&answers);
+            self.turns.unanswered.answered(&answers);
         }
         if let Some(task) = task.filter(|_| fact.given_up) {
-            self.tasks.edit(&task, |task| task.held = true);
+            self.planes.tasks.edit(&task, |task| task.held = true);
         }
         Ok(())
     }
@@ -112,25 +111,25 @@ impl AgentState {
             BriefKind::Ack => None,
         };
         if let Some(id) = answered {
-            self.unanswered.answered(id);
+            self.turns.unanswered.answered(id);
         }
     }
 
     /// A message leaves the state; whatever it carried is no longer under way.
     pub(super) fn message_gone(&mut self, id: &MessageId, from: &[QueueStatus]) -> Applied {
-        let entry = self.queue.remove_from(id, from)?;
-        self.hints.tick_is_over(id);
-        if let Some(item) = self.work.tick_is_over(id) {
-            let _gone = self.work.edit(&item, |item| item.ticks.undelivered = None);
-            self.restand(&item);
+        let entry = self.planes.queue.remove_from(id, from)?;
+        self.planes.hints.tick_is_over(id);
+        if let Some(item) = self.planes.work.tick_is_over(id) {
+            let _gone = self.planes.work.edit(&item, |item| item.ticks.undelivered = None);
+            self.planes.update_standing(&item);
         }
         if let Some(timer) = entry.message.timer_id()
-            && self.timers.get(timer).is_some_and(|timer| timer.undelivered.as_ref() == Some(id))
+            && self.planes.timers.get(timer).is_some_and(|timer| timer.undelivered.as_ref() == Some(id))
         {
-            self.timers.edit(timer, |timer| timer.undelivered = None)?;
+            self.planes.timers.edit(timer, |timer| timer.undelivered = None)?;
         }
         if let Some(task) = entry.message.task_id() {
-            self.tasks.edit(task, |task| {
+            self.planes.tasks.edit(task, |task| {
                 if task.result_message.as_ref() == Some(id) {
                     task.result_message = None;
                 }
@@ -144,25 +143,20 @@ impl AgentState {
         if turn.message_id != fact.joined {
             return Err(format!("the turn is not about {}", fact.joined));
         }
-        // The turn was about to end with what it said last.
-        if turn.phase == Phase::Safe && fact.safe_point == SafePoint::AfterModelRound {
-            turn.answered.extend(turn.last_text.take());
-        }
-        turn.unheard = true;
-        // What was not answered before is asked anew with it.
-        turn.silent = 0;
+        let is_safe = matches!(turn.phase, Phase::Safe { .. });
+        turn.rounds.interject(is_safe && fact.safe_point == SafePoint::AfterModelRound);
         // What had joined the interjection in an earlier turn of its own comes along.
-        for earlier in self.queue.joined_to(&fact.message_id) {
-            self.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));
+        for earlier in self.planes.queue.joined_to(&fact.message_id) {
+            self.planes.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));
         }
-        self.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Interjected, |entry| {
+        self.planes.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Interjected, |entry| {
             entry.joined = Some(fact.joined.clone());
             entry.not_before = None;
         })?;
         // Whatever an operator says brings along the results that wait for one.
-        let held = self.tasks.owed().values().filter(|task| task.held).take(limits::RECENT_MAX);
+        let held = self.planes.tasks.owed().values().filter(|task| task.held).take(limits::RECENT_MAX);
         let held: Vec<_> = held.map(|task| task.task_id.clone()).collect();
-        if let Some(turn) = &mut self.turn {
+        if let Some(turn) = &mut self.turns.current {
             turn.presents.extend(held.into_iter().filter(|task| !turn.presents.contains(task)).collect::<Vec<_>>());
         }
         Ok(())

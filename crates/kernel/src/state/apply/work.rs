@@ -10,39 +10,38 @@ use crate::vocabulary::{Maker, WorkItemState};
 impl AgentState {
     /// Something about an item changed that is not in its record: its waits, its tasks, the focus.
     pub(super) fn item_changed(&mut self, item: Option<WorkItemId>) -> Applied {
-        let Some(id) = item.filter(|id| self.work.open(id).is_some()) else { return Ok(()) };
-        self.work.edit(&id, |item| item.ticks.progress())?;
+        let Some(id) = item.filter(|id| self.planes.work.open(id).is_some()) else { return Ok(()) };
+        self.planes.work.edit(&id, |item| item.ticks.progress())?;
         self.progressed(&id);
-        self.restand(&id);
+        self.planes.update_standing(&id);
         Ok(())
     }
 
     pub(super) fn progressed(&mut self, id: &WorkItemId) {
-        if let Some(turn) = &mut self.turn
-            && turn.work_item_id.as_ref() == Some(id)
-        {
-            turn.progressed = true;
+        let bound = self.turns.current.as_mut().and_then(|turn| turn.item.as_mut());
+        if let Some(item) = bound.filter(|item| item.work_item_id == *id) {
+            item.progressed = true;
         }
     }
 
     pub(super) fn work_item_created(&mut self, fact: &WorkItemCreated) -> Applied {
-        if self.work.get(&fact.work_item_id).is_some() {
+        if self.planes.work.get(&fact.work_item_id).is_some() {
             return Err(format!("{} exists already", fact.work_item_id));
         }
         match fact.made_by {
             Some(Maker::Model) => {}
-            Some(Maker::Person) | None => self.work.begin_row(),
+            Some(Maker::Person) | None => self.planes.work.begin_row(),
         }
-        self.work.insert(WorkItem::created(fact, self.seq));
-        self.restand(&fact.work_item_id);
+        self.planes.work.insert(WorkItem::created(fact, self.seq));
+        self.planes.update_standing(&fact.work_item_id);
         Ok(())
     }
 
     pub(super) fn work_item_picked(&mut self, fact: &WorkItemPicked) -> Applied {
-        if self.work.open(&fact.work_item_id).is_none() {
+        if self.planes.work.open(&fact.work_item_id).is_none() {
             return Err(format!("{} is not an open work item", fact.work_item_id));
         }
-        self.work.current = Some(fact.work_item_id.clone());
+        self.planes.work.current = Some(fact.work_item_id.clone());
         self.item_changed(Some(fact.work_item_id.clone()))
     }
 
@@ -68,7 +67,7 @@ impl AgentState {
     }
 
     pub(super) fn work_item_completed(&mut self, fact: &WorkItemCompleted) -> Applied {
-        if self.waits.of_item(&fact.work_item_id).next().is_some() {
+        if self.planes.waits.of_item(&fact.work_item_id).next().is_some() {
             return Err(format!("{} still has open waits", fact.work_item_id));
         }
         self.revise(&fact.work_item_id, fact.revision, |item| {
@@ -77,19 +76,19 @@ impl AgentState {
             item.recheck_at = None;
             item.report = Some(fact.report.clone());
         })?;
-        self.approvals.end_grants_of(&fact.work_item_id);
-        self.work.complete(&fact.work_item_id)
+        self.planes.approvals.end_grants_of(&fact.work_item_id);
+        self.planes.work.complete(&fact.work_item_id)
     }
 
     /// A change of the record itself is a new revision, and its keys begin anew.
     pub(super) fn revise(&mut self, id: &WorkItemId, revision: u64, change: impl FnOnce(&mut WorkItem)) -> Applied {
         let seq = self.seq;
         let mut known = 0;
-        self.work.edit(id, |item| known = item.revision)?;
+        self.planes.work.edit(id, |item| known = item.revision)?;
         if revision != known + 1 {
             return Err(format!("{id} is at revision {known}, {revision} does not follow"));
         }
-        self.work.edit(id, |item| {
+        self.planes.work.edit(id, |item| {
             change(item);
             item.revision = revision;
             item.seq = seq;
@@ -97,7 +96,7 @@ impl AgentState {
             item.ticks.progress();
         })?;
         self.progressed(id);
-        self.restand(id);
+        self.planes.update_standing(id);
         Ok(())
     }
 }

@@ -51,35 +51,35 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
         "closing" => closure(state).evidence.join(", "),
         "list" => {
             let filter = WorkItemFilter::parse(rest).ok_or("no such filter")?;
-            let items = state.work.items().values().chain(state.work.recent());
-            let fitting = items.filter(|item| state.work.fits(item, filter));
+            let items = state.planes.work.items().values().chain(state.planes.work.recent());
+            let fitting = items.filter(|item| state.planes.work.fits(item, filter));
             let names: Vec<String> = fitting.map(|item| story.short(item.work_item_id.as_str())).collect();
             format!("{rest}: {}", names.join(" ")).trim_end().to_owned()
         }
         "item" => {
             let id = WorkItemId::new(story.names.long(rest)?);
-            let item = state.work.get(&id).ok_or("no such item")?;
-            let standing = state.work.standing(&id).map_or("completed", |standing| standing.as_str());
-            let focus = if state.work.current_id() == Some(&id) { " current" } else { "" };
+            let item = state.planes.work.get(&id).ok_or("no such item")?;
+            let standing = state.planes.work.standing(&id).map_or("completed", |standing| standing.as_str());
+            let focus = if state.planes.work.current_id() == Some(&id) { " current" } else { "" };
             format!("{standing} revision {}{focus}", item.revision)
         }
         "queue" => {
-            let mut entries: Vec<_> = state.queue.entries().collect();
+            let mut entries: Vec<_> = state.planes.queue.entries().collect();
             entries.sort_by_key(|entry| (entry.message.priority, entry.place));
             let shown = entries.iter().map(|entry| format!("{} {}", entry.message.message_id, entry.status));
             shown.collect::<Vec<_>>().join(", ")
         }
-        "replay" => format!("{:?}", state.queue.replay_ids()),
+        "replay" => format!("{:?}", state.planes.queue.replay_ids()),
         "missed" => {
-            let missed = state.queue.entries().map(|entry| entry.missed.to_string());
+            let missed = state.planes.queue.entries().map(|entry| entry.missed.to_string());
             missed.collect::<Vec<_>>().join(", ")
         }
-        "pending" => format!("pending {} parked {}", state.queue.pending(), state.queue.parked()),
-        "owed" => format!("{:?}", state.tasks.owed().keys().collect::<Vec<_>>()),
-        "waits" => format!("{:?}", state.waits.open().keys().collect::<Vec<_>>()),
-        "timers" => format!("{:?}", state.timers.active().keys().collect::<Vec<_>>()),
+        "pending" => format!("pending {} parked {}", state.planes.queue.pending(), state.planes.queue.parked()),
+        "owed" => format!("{:?}", state.planes.tasks.owed().keys().collect::<Vec<_>>()),
+        "waits" => format!("{:?}", state.planes.waits.open().keys().collect::<Vec<_>>()),
+        "timers" => format!("{:?}", state.planes.timers.active().keys().collect::<Vec<_>>()),
         "hints" => {
-            let sources: Vec<&str> = state.hints.pending().keys().map(String::as_str).collect();
+            let sources: Vec<&str> = state.planes.hints.pending().keys().map(String::as_str).collect();
             if sources.is_empty() { "none".to_owned() } else { sources.join(", ") }
         }
         "wake?" => match wake(state) {
@@ -100,7 +100,7 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
             kinds.join(" ")
         }
         "in_use" => state.model_in_use(story.now).to_owned(),
-        "config" => state.config.models().collect::<Vec<_>>().join(" "),
+        "config" => state.definition.config.models().collect::<Vec<_>>().join(" "),
         "model" => {
             let called = story.effects.iter().rev().find_map(|effect| {
                 if let Effect::Turn(TurnEffect::CallModel { call, .. }) = effect {

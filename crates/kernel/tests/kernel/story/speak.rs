@@ -137,7 +137,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             },
         },
         "fail" => Input::FailRound {
-            round: story.state.turn.as_ref().map_or(0, |turn| turn.round),
+            round: story.state.turns.current.as_ref().map_or(0, |turn| turn.round),
             exec_id,
             error: word(ProviderError::parse, line.word(0)?)?,
             retry_after_ms: line.span("after")?,
@@ -168,7 +168,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         }
         // A new process, with these limits of the settings.
         "limits" => {
-            let usual = story.state.limits;
+            let usual = story.state.definition.limits;
             let number =
                 |key| line.given.get(key).map(|text| text.parse::<u32>().map_err(|_| format!("{text}?"))).transpose();
             let limits = AgentLimits {
@@ -197,7 +197,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         },
         "checked" => {
             let timer_id = line.id(line.word(0)?, TimerId::new)?;
-            let timer = story.state.timers.get(&timer_id).ok_or("it is not active")?;
+            let timer = story.state.planes.timers.get(&timer_id).ok_or("it is not active")?;
             let due =
                 timer.checking.map(|checking| checking.due).or(timer.last_fired_at).ok_or("nothing is checked")?;
             let checked = match line.word(1)?.parse() {
@@ -269,7 +269,7 @@ fn spent(tokens: &str) -> Said<Spent> {
 
 /// The running execution, or one that is not.
 fn running(story: &Story) -> ExecId {
-    story.state.turn.as_ref().map_or_else(|| ExecId::new("exec_over"), |turn| turn.exec_id.clone())
+    story.state.turns.current.as_ref().map_or_else(|| ExecId::new("exec_over"), |turn| turn.exec_id.clone())
 }
 
 fn message(line: &Line<'_>, kind: MessageKind, text: String) -> Said<Input> {
@@ -394,7 +394,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
     let tokens = line.given.get("tokens").and_then(|text| text.parse().ok()).unwrap_or(0);
     let tree = line.given.get("tree").map(|tree| (*tree).to_owned());
     story.calls += u32::try_from(calls.len()).unwrap();
-    let round = story.state.turn.as_ref().map_or(0, |turn| turn.round);
+    let round = story.state.turns.current.as_ref().map_or(0, |turn| turn.round);
     let usage = Usage { input_tokens: tokens, ..Usage::default() };
     let stop = line.given.contains_key("cut").then(|| Reply::FULL.to_owned());
     Ok(Input::FinishRound {
