@@ -13,7 +13,7 @@ use abide_kernel::config::{AgentLimits, DefaultModels};
 use abide_kernel::effect::{Effect, TimerCheckEffect, TriggerEffect, TurnEffect};
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
-use abide_kernel::input::{Input, Refusal, Remains, Reply};
+use abide_kernel::input::{BootContext, Input, Refusal, Reply};
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Address, RecordCall, ToolCall};
 use abide_kernel::views::agent::{AgentSummary, Surrounding};
@@ -93,12 +93,12 @@ impl Perform for EffectPerformer {
         self.prompt_loop.recorded(agent, facts);
     }
 
-    fn remains(&self, agent: &AgentId) -> Remains {
-        Remains {
+    fn boot_context(&self, agent: &AgentId) -> BootContext {
+        BootContext {
             models: Some(self.models.clone()),
             limits: Some(self.limits),
             holds_turns: self.holds.holds(agent),
-            ..self.hands.remains(agent)
+            ..self.hands.boot_context(agent)
         }
     }
 

@@ -28,8 +28,8 @@ use std::time::{Duration, SystemTime};
 
 use abide_kernel::effect::{CommandEffect, Effect, TimerCheckEffect, TurnEffect, WorkspaceEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
-use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
-use abide_kernel::state::place::Place;
+use abide_kernel::input::{BootContext, Input, Reads, Refusal, Removal};
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ExecutorCall;
 use abide_kernel::vocabulary::ToolStatus;
@@ -105,7 +105,7 @@ struct ToolRun {
     call_id: CallId,
     tool: String,
     input: Value,
-    place: Place,
+    place: ToolPlacement,
     policy: CallPolicy,
 }
 
@@ -289,12 +289,12 @@ impl Hands {
     /// What is left of an agent that is read from its records. A loop that lives never loses a command, so whatever is
     /// still held for one that is read anew belongs to a call that was cut off: it ends.
     #[must_use]
-    pub fn remains(&self, agent: &AgentId) -> Remains {
+    pub fn boot_context(&self, agent: &AgentId) -> BootContext {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let mask = self.0.secrets.mask();
         ended.values_mut().for_each(|evidence| mask.strings(evidence));
-        Remains { ended, occupied: self.0.folders.recorded(agent), ..Remains::default() }
+        BootContext { ended, occupied: self.0.folders.recorded(agent), ..BootContext::default() }
     }
 
     /// The agent has come to rest, and so has no turn and no command: should it still hold a folder, it lets go.
@@ -391,7 +391,7 @@ impl Hands {
     }
 
     /// The content of where an agent works, so that one can see whether it changed.
-    pub async fn tree(&self, place: Place) -> Option<String> {
+    pub async fn tree(&self, place: ToolPlacement) -> Option<String> {
         let root = place.workspace?.root;
         let repositories = self.0.repositories.clone();
         blocking(move || repositories.tree(&repositories.check_recorded(Path::new(&root)).ok()?)).await

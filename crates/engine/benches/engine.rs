@@ -13,7 +13,7 @@ use abide_kernel::AgentState;
 use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Input, NewMessage, Remains, Reply};
+use abide_kernel::input::{BootContext, Input, NewMessage, Reply};
 use abide_kernel::time::Time;
 use abide_ledger::{Ledger, Options, StreamId};
 
@@ -195,7 +195,7 @@ fn boot(home: &Path) {
         let open = ledger.wakes(None, usize::MAX).unwrap();
         for (stream, _) in &open {
             let id = AgentId::new(stream.agent_name().unwrap()).unwrap();
-            Core::<AgentState>::recover(&ledger, &id, Remains::default()).unwrap().unwrap();
+            Core::<AgentState>::recover(&ledger, &id, BootContext::default()).unwrap().unwrap();
         }
         let time = start.elapsed().as_secs_f64() * 1e3;
         assert!(home == empty.path() || open.len() as u64 == OPEN, "{} agents are open", open.len());

@@ -393,7 +393,7 @@ fn counted(flag: &str, home: &Path, turns: u64) -> f64 {
 pub fn measured(turns: u64, home: &Path) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     let mut core =
-        abide_engine::Core::<AgentState>::recover(&ledger, &agent(0), abide_kernel::input::Remains::default())
+        abide_engine::Core::<AgentState>::recover(&ledger, &agent(0), abide_kernel::input::BootContext::default())
             .unwrap()
             .unwrap();
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_750_000_000_000), draws: 1 << 40 };

@@ -12,9 +12,9 @@ use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
 use crate::prompt::situation::Situation;
 use crate::state::AgentState;
-use crate::state::place::{Place, folders_of_made};
 use crate::state::queue::Entry;
 use crate::state::task::Task;
+use crate::state::tool_placement::{ToolPlacement, folders_of_made};
 use crate::state::workspace::Workspace;
 use crate::time::Time;
 use crate::tool::{Command, ExecutorCall, HostCall};
@@ -49,14 +49,14 @@ pub enum TurnEffect {
         tool: String,
         input: Value,
         call: Box<ExecutorCall>,
-        place: Box<Place>,
+        place: Box<ToolPlacement>,
     },
     /// Have the engine's host answer a call that reaches another agent.
     AnswerCall {
         exec_id: ExecId,
         call_id: CallId,
         call: Box<HostCall>,
-        place: Box<Place>,
+        place: Box<ToolPlacement>,
     },
     /// End whatever this execution still has under way: the model call, tools that run inline.
     EndExec {
@@ -71,7 +71,7 @@ pub enum CommandEffect {
     Start {
         task_id: TaskId,
         command: Box<Command>,
-        place: Box<Place>,
+        place: Box<ToolPlacement>,
     },
     /// Report the end of a command that runs.
     Await {
@@ -104,7 +104,7 @@ pub enum WorkspaceEffect {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChildEffect {
     /// Make the child of a task that is queued. Doing it twice makes one.
-    Spawn { task_id: TaskId, child: Box<ChildToBe> },
+    Spawn { task_id: TaskId, child: Box<SpawnChild> },
     /// The child of a task is no longer wanted.
     Dismiss { task_id: TaskId, child_agent_id: String, evidence: Vec<String> },
     /// A child has left: its supervisor is to be told how its task ended, until it has heard.
@@ -115,7 +115,7 @@ pub enum ChildEffect {
 #[derive(Debug, Clone, PartialEq)]
 pub enum TimerCheckEffect {
     /// Run the check of a timer's occurrence.
-    Run { timer_id: TimerId, due: Time, command: String, place: Box<Place> },
+    Run { timer_id: TimerId, due: Time, command: String, place: Box<ToolPlacement> },
     /// End the check of a timer that is under way; its result is no longer wanted.
     End { timer_id: TimerId },
 }
@@ -142,7 +142,7 @@ pub struct ModelCall {
     /// Where the agent stands, for models that are told. A script knows its part without.
     pub situation: Option<Box<Situation>>,
     /// Where its tools run, if it holds the folder: whether a turn got anywhere shows in the files, too.
-    pub place: Option<Box<Place>>,
+    pub place: Option<Box<ToolPlacement>>,
     /// What it may spend is limited: a model whose price nobody knows must not be called.
     pub money_limited: bool,
     /// The agent's role: which tools its turn may use follows from it.
@@ -155,14 +155,14 @@ pub struct ModelCall {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Author {
     /// Where its calls run, and who made it.
-    pub place: Place,
+    pub place: ToolPlacement,
     /// Its own model and those it falls back on: what it makes may think with them.
     pub models: Vec<String>,
 }
 
 /// A child as it is to be made.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ChildToBe {
+pub struct SpawnChild {
     pub identity: Identity,
     pub config: Config,
     pub message: String,
@@ -231,7 +231,7 @@ pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
             .collect(),
         Fact::TimerCheckStarted(fact) => {
             let check = state.planes.timers.get(&fact.timer_id).and_then(|timer| timer.check.clone());
-            let (timer_id, due, place) = (&fact.timer_id, fact.due, Box::new(Place::of(state)));
+            let (timer_id, due, place) = (&fact.timer_id, fact.due, Box::new(ToolPlacement::of(state)));
             check
                 .map(|command| {
                     Effect::TimerCheck(TimerCheckEffect::Run { timer_id: timer_id.clone(), due, command, place })
@@ -278,7 +278,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
             depth: state.definition.identity.depth() + 1,
         }),
         makers: state.definition.identity.makers_of_made(),
-        rule_folders: folders_of_made(&Place::of(state), child.folder.as_deref()),
+        rule_folders: folders_of_made(&ToolPlacement::of(state), child.folder.as_deref()),
     };
     let (workspace, worktree_of) = match child.workspace_mode {
         ChildWorkspace::Inherit => (child.folder.clone(), None),
@@ -295,7 +295,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
         default_fallback: child.default_fallback,
         credentials: child.credentials.clone(),
     };
-    let child = ChildToBe { identity, config, message: child.message.clone(), worktree_of };
+    let child = SpawnChild { identity, config, message: child.message.clone(), worktree_of };
     Some(Effect::Child(ChildEffect::Spawn { task_id, child: Box::new(child) }))
 }
 
@@ -330,7 +330,7 @@ fn start_of(task: &TaskCreated, state: &AgentState) -> Option<Effect> {
         tty: task.tty,
         accepts_input: task.accepts_input,
     };
-    let (task_id, place) = (task.task_id.clone(), Box::new(Place::of(state)));
+    let (task_id, place) = (task.task_id.clone(), Box::new(ToolPlacement::of(state)));
     Some(Effect::Command(CommandEffect::Start { task_id, command: Box::new(command), place }))
 }
 
@@ -367,11 +367,11 @@ fn model_call(state: &AgentState) -> Option<ModelCall> {
         turn_seq: turn.seq,
         situation: (!turn.model.starts_with("script/")).then(|| Situation::of(state)).flatten().map(Box::new),
         place: (turn.work_item_id().is_some() && state.planes.workspaces.occupied().is_some())
-            .then(|| Box::new(Place::of(state))),
+            .then(|| Box::new(ToolPlacement::of(state))),
         money_limited: state.is_money_limited(),
         role: state.definition.identity.role,
         author: Box::new(Author {
-            place: Place::of(state),
+            place: ToolPlacement::of(state),
             models: std::iter::once(&state.definition.config.model)
                 .chain(&state.definition.config.fallback)
                 .cloned()

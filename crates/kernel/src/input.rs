@@ -25,7 +25,7 @@ pub enum Input {
         start: bool,
     },
     /// A supervisor's task comes to life as an agent of its own.
-    CreateChild(Box<FirstDay>),
+    CreateChild(Box<CreateChild>),
     /// A child's supervisor wants it no longer.
     Dismiss {
         evidence: Vec<String>,
@@ -54,7 +54,7 @@ pub enum Input {
     },
     /// The process is new: whatever was in flight is cut.
     Boot {
-        remains: Remains,
+        context: BootContext,
     },
     Quarantine {
         reason: String,
@@ -189,7 +189,7 @@ pub enum Input {
 
 /// All that a child starts with, in one commit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FirstDay {
+pub struct CreateChild {
     pub identity: Identity,
     pub config: Config,
     pub message: String,
@@ -206,7 +206,7 @@ pub struct Reads {
 
 /// What is left in the world of an agent that is read again: by a new process, or by this one after a sleep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Remains {
+pub struct BootContext {
     /// What had to be done to be sure that nothing of a task runs, by task.
     pub ended: BTreeMap<TaskId, Vec<String>>,
     /// The workspace that is still kept for it.

@@ -14,7 +14,7 @@ use abide_kernel::config::{AgentLimits, Choice, Config, ConfigChange, Identity};
 use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Answer, Input, Remains};
+use abide_kernel::input::{Answer, BootContext, Input};
 use abide_kernel::limits::CLOCK_SLACK_MS;
 use abide_kernel::state::lifecycle::Control;
 use abide_kernel::time::Time;
@@ -279,8 +279,8 @@ impl Simulation {
     }
 
     /// The settings, as an agent gets them when it is loaded.
-    fn settings(&self) -> Remains {
-        Remains { limits: Some(self.limits), ..Remains::default() }
+    fn settings(&self) -> BootContext {
+        BootContext { limits: Some(self.limits), ..BootContext::default() }
     }
 
     /// Makes sure that the agent is in memory. False if it does not exist.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::vocabulary::WorkspaceMode;
 
 use super::folder_lock::Claim;
@@ -56,14 +56,14 @@ impl Desk {
 
 impl Hands {
     /// The folder that the agent works in, held. Waits for whoever else holds it, for so long at most.
-    pub(super) async fn desk(&self, agent: &AgentId, place: &Place, wait: Duration) -> Result<Desk, Refusal> {
+    pub(super) async fn desk(&self, agent: &AgentId, place: &ToolPlacement, wait: Duration) -> Result<Desk, Refusal> {
         let claim = self.claim(agent, &self.workspace_of(agent, place), wait).await?;
         let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
         blocking(move || hands.sit_down(&agent, &place, claim)).await
     }
 
     /// Looks at the folder that is held. What was found when it was taken counts until it is let go of.
-    fn sit_down(&self, agent: &AgentId, place: &Place, claim: Claim) -> Result<Desk, Refusal> {
+    fn sit_down(&self, agent: &AgentId, place: &ToolPlacement, claim: Claim) -> Result<Desk, Refusal> {
         let repositories = &self.0.repositories;
         let known = self.find_known(agent, &claim.root)?;
         let (identity, surroundings) = match known.and_then(|known| Some((known, claim.surroundings(known)?))) {
@@ -105,7 +105,7 @@ impl Hands {
     }
 
     /// The folder that the agent works in, checked.
-    fn folder_of(&self, agent: &AgentId, place: &Place) -> Result<Workspace, Refusal> {
+    fn folder_of(&self, agent: &AgentId, place: &ToolPlacement) -> Result<Workspace, Refusal> {
         let (repositories, folder) = (&self.0.repositories, self.workspace_of(agent, place));
         // A child may have inherited the folder of an agent that was given none.
         let owner = std::iter::once(agent).chain(&place.makers).find(|owner| self.own_folder(owner) == folder);
@@ -122,7 +122,11 @@ impl Hands {
     }
 
     /// The folder that the agent works in, open, for a call that only reads: it is held by nobody for that. Blocks.
-    pub(super) fn readable_folder(&self, agent: &AgentId, place: &Place) -> Result<(PathBuf, OwnedFd), Refusal> {
+    pub(super) fn readable_folder(
+        &self,
+        agent: &AgentId,
+        place: &ToolPlacement,
+    ) -> Result<(PathBuf, OwnedFd), Refusal> {
         let root = self.workspace_of(agent, place);
         if let Some(known) = self.find_known(agent, &root)? {
             let opened = known.open_folder(&root)?;

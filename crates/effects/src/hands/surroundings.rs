@@ -8,7 +8,7 @@ use std::sync::Arc;
 use abide_kernel::explain::FolderUse;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::{FileCall, ReadFile, ReadSkill, WorkspacePath};
 
 use super::{Hands, Outcome, ToolRun, blocking};
@@ -18,14 +18,14 @@ use crate::tools::READ_FILE;
 
 impl Hands {
     /// The guides and skills of where an agent works, or will, but for those that the policy keeps from being read.
-    pub async fn surroundings(&self, agent: &AgentId, place: &Place, policy: Arc<Policy>) -> Surroundings {
+    pub async fn surroundings(&self, agent: &AgentId, place: &ToolPlacement, policy: Arc<Policy>) -> Surroundings {
         let (hands, agent, place) = (self.clone(), agent.clone(), place.clone());
         blocking(move || hands.look_around(&agent, &place, &policy)).await
     }
 
     /// The same. Blocks.
     #[must_use]
-    pub fn look_around(&self, agent: &AgentId, place: &Place, policy: &Policy) -> Surroundings {
+    pub fn look_around(&self, agent: &AgentId, place: &ToolPlacement, policy: &Policy) -> Surroundings {
         let mut around = self.whereabouts(agent, place, policy, surroundings::look);
         around.mask(&self.0.secrets.mask());
         around
@@ -34,7 +34,7 @@ impl Hands {
     /// Whether there is nothing to look at, neither a folder for the agent nor skills for all: so it is with many that
     /// only talk and hand out work. Found out in the home alone, and in less time than it takes to ask another thread.
     #[must_use]
-    pub fn nothing_around(&self, agent: &AgentId, place: &Place) -> bool {
+    pub fn nothing_around(&self, agent: &AgentId, place: &ToolPlacement) -> bool {
         let is_absent = |path: &Path| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
         place.workspace.is_none()
             && place.configured.is_none()
@@ -52,7 +52,7 @@ impl Hands {
     fn whereabouts<T>(
         &self,
         agent: &AgentId,
-        place: &Place,
+        place: &ToolPlacement,
         policy: &Policy,
         look: impl FnOnce(&Whereabouts<'_>) -> T,
     ) -> T {
@@ -75,14 +75,14 @@ impl Hands {
     }
 
     /// How the agent stands to the folder that it works in, at this moment.
-    pub async fn folder_use(&self, agent: &AgentId, place: &Place) -> FolderUse {
+    pub async fn folder_use(&self, agent: &AgentId, place: &ToolPlacement) -> FolderUse {
         let held_by = self.folder_holder(agent, &self.workspace_of(agent, place)).await;
         FolderUse { held: self.0.folders.held(agent), awaited: self.0.folders.awaited(agent), held_by }
     }
 
     /// The folder that an agent works in, or will: as `desk` has it, and not held.
     #[must_use]
-    pub fn workspace_of(&self, agent: &AgentId, place: &Place) -> PathBuf {
+    pub fn workspace_of(&self, agent: &AgentId, place: &ToolPlacement) -> PathBuf {
         match (&place.workspace, &place.configured) {
             (Some(bound), _) => PathBuf::from(&bound.root),
             (None, Some(configured)) => PathBuf::from(configured),

@@ -6,7 +6,7 @@ use abide_effects::tools::ToolSet;
 use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Input, Refusal};
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::{ExecutorCall, FileCall, ToolCall};
 use abide_kernel::vocabulary::ToolStatus;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub struct Run<'a> {
     pub agent: &'a AgentId,
     pub exec: &'a str,
     pub call: &'a str,
-    pub place: Place,
+    pub place: ToolPlacement,
     pub policy: CallPolicy,
 }
 
@@ -58,6 +58,6 @@ impl Run<'_> {
 }
 
 /// A call of an agent's turn that no policy holds back.
-pub fn run<'a>(hands: &'a Hands, agent: &'a AgentId, exec: &'a str, call: &'a str, place: Place) -> Run<'a> {
+pub fn run<'a>(hands: &'a Hands, agent: &'a AgentId, exec: &'a str, call: &'a str, place: ToolPlacement) -> Run<'a> {
     Run { hands, agent, exec, call, place, policy: CallPolicy::default() }
 }

@@ -9,7 +9,7 @@ use abide_effects::hands::Job;
 use abide_kernel::effect::{CommandEffect, Effect, WorkspaceEffect};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::Command;
 use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn agent(name: &str) -> AgentId {
 }
 
 fn call(hands: &Hands, who: &str, folder: &Path, tool: &str, input: Value) -> Job {
-    let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
     run(hands, &agent(who), &format!("exec_{who}"), &format!("call_{who}"), place).job(tool, input)
 }
 
@@ -148,7 +148,7 @@ async fn writers_take_turns_in_the_order_in_which_they_came() {
 
 /// Until a call of the agent waits for its folder.
 async fn waits(ground: &Ground, who: &str, folder: &Path) {
-    let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
     while ground.stage.hands.folder_use(&agent(who), &place).await.awaited.is_none() {
         tokio::task::yield_now().await;
     }
@@ -195,7 +195,7 @@ async fn a_task_that_waits_for_a_folder_is_stopped_at_once() {
     let ground = Ground::new();
     let folder = ground.path("");
     is_done(&ground.write("ada", &folder).await);
-    let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
     let command = Box::new(Command { command: "echo ben > ben".to_owned(), ..Command::default() });
     let (task_id, hands) = (TaskId::new("task_1"), &ground.stage.hands);
     let start = Effect::Command(CommandEffect::Start { task_id: task_id.clone(), command, place: Box::new(place) });
@@ -235,7 +235,7 @@ async fn two_homes_see_each_other_in_a_folder() {
     assert_eq!(code(&refused), json!("occupied"));
     let who = format!("process {}", std::process::id());
     assert!(result(&refused).1["error"]["message"].as_str().unwrap().contains(&who), "{refused:?}");
-    let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
     assert!(there.hands.folder_use(&agent("ben"), &place).await.held_by.is_some());
     let waiting = tokio::spawn(call(&there.hands, "ben", &folder, "WriteFile", json!({ "path": "b", "content": "" })));
     here.end_turn("ada", &folder).await;
@@ -247,18 +247,19 @@ async fn two_homes_see_each_other_in_a_folder() {
 #[tokio::test]
 async fn a_child_works_in_the_own_folder_of_the_agent_that_made_it() {
     let ground = Ground::new();
-    let call = |who: &str, place: Place| {
+    let call = |who: &str, place: ToolPlacement| {
         let (who, exec, call) = (agent(who), format!("exec_{who}"), format!("call_{who}"));
         run(&ground.stage.hands, &who, &exec, &call, place)
             .job("ExecCommand", json!({ "cmd": "cat made || echo here > made" }))
     };
-    is_done(&call("ada", Place::default()).await);
-    let own = ground.stage.hands.workspace_of(&agent("ada"), &Place::default());
+    is_done(&call("ada", ToolPlacement::default()).await);
+    let own = ground.stage.hands.workspace_of(&agent("ada"), &ToolPlacement::default());
     ground.end_turn("ada", &own).await;
     let configured = Some(own.display().to_string());
-    let child = Place { configured: configured.clone(), makers: vec![agent("ada")], ..Place::default() };
+    let child =
+        ToolPlacement { configured: configured.clone(), makers: vec![agent("ada")], ..ToolPlacement::default() };
     let ran = call("ada.1", child).await;
     assert_eq!(result(&ran).1["stdout"], "here\n", "{ran:?}");
     ground.end_turn("ada.1", &own).await;
-    assert_eq!(code(&call("eve", Place { configured, ..Place::default() }).await), "inside_home");
+    assert_eq!(code(&call("eve", ToolPlacement { configured, ..ToolPlacement::default() }).await), "inside_home");
 }

@@ -10,8 +10,8 @@ use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
 use abide_kernel::limits;
-use abide_kernel::state::place::Place;
-use abide_kernel::state::place::folders_of_made;
+use abide_kernel::state::tool_placement::ToolPlacement;
+use abide_kernel::state::tool_placement::folders_of_made;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::tool::{AgentGet, HostCall, SendMessage, SpawnAgent};
 use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};
@@ -126,7 +126,7 @@ async fn spawn_named(
     agents: &Arc<Streams<Agents>>,
     caller: &Caller,
     call: SpawnAgent,
-    place: Place,
+    place: ToolPlacement,
 ) -> Result<Value, Refusal> {
     let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = call;
     let id = name(&wanted)?;

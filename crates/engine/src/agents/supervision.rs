@@ -7,10 +7,10 @@ use std::time::Duration;
 use abide_kernel::AgentState;
 use abide_kernel::budget::Used;
 use abide_kernel::config::{Identity, Supervisor};
-use abide_kernel::effect::{ChildEffect, ChildToBe, Effect, WorkspaceEffect};
+use abide_kernel::effect::{ChildEffect, Effect, SpawnChild, WorkspaceEffect};
 use abide_kernel::fact::{Fact, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{FirstDay, Input, Refusal};
+use abide_kernel::input::{CreateChild, Input, Refusal};
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::vocabulary::TaskStatus;
 use abide_ledger::StreamId;
@@ -62,7 +62,7 @@ async fn spawn_child(
     agents: &Arc<Streams<Agents>>,
     mut ticket: SpawnTicket,
     task_id: TaskId,
-    child: ChildToBe,
+    child: SpawnChild,
 ) -> Vec<Input> {
     // Reserved before it waits its turn: whoever asks meanwhile must not count on the same place.
     let reservation = match agents.kind.tree_quota.reserve(agents, &child.identity).await {
@@ -83,9 +83,9 @@ async fn create_child(
     agents: &Arc<Streams<Agents>>,
     reservation: Reservation,
     task_id: TaskId,
-    child: ChildToBe,
+    child: SpawnChild,
 ) -> Vec<Input> {
-    let ChildToBe { identity, config, message, worktree_of } = child;
+    let SpawnChild { identity, config, message, worktree_of } = child;
     let (id, supervisors) = (identity.id.clone(), identity.supervisors());
     match identity_of(agents, &id).await {
         // Made before a cut, and not told yet.
@@ -104,7 +104,7 @@ async fn create_child(
             Err(refusal) => return task_failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
         },
     };
-    let first = FirstDay { identity, config, message, workspace: workspace.clone() };
+    let first = CreateChild { identity, config, message, workspace: workspace.clone() };
     reservation.keep();
     let made = ask_until_answered_under(agents, &id, Input::CreateChild(Box::new(first)), supervisors).await;
     let refusal = match made {

@@ -11,7 +11,7 @@ use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::{CommandEffect, Effect, TurnEffect};
 use abide_kernel::fact::{Fact, TaskEnd};
 use abide_kernel::id::{AgentId, ExecId, MessageId, Seq};
-use abide_kernel::input::{Answer, Input, NewMessage, Remains, Reply};
+use abide_kernel::input::{Answer, BootContext, Input, NewMessage, Reply};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ProviderError, TaskStatus};
@@ -85,9 +85,9 @@ impl Perform for Mind {
         self.heard.lock().unwrap().extend(facts);
     }
 
-    fn remains(&self, agent: &AgentId) -> Remains {
+    fn boot_context(&self, agent: &AgentId) -> BootContext {
         self.looked.fetch_add(1, Ordering::SeqCst);
-        Remains { holds_turns: self.held.lock().unwrap().contains(agent), ..Remains::default() }
+        BootContext { holds_turns: self.held.lock().unwrap().contains(agent), ..BootContext::default() }
     }
 }
 

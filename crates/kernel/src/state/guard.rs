@@ -16,7 +16,7 @@ use crate::limits;
 pub struct Guard {
     /// The call that ended last comes last; the first gives way.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    seen: VecDeque<Seen>,
+    seen: VecDeque<RepeatedCall>,
     /// Calls that were not run because of this.
     #[serde(default)]
     refused: u32,
@@ -26,7 +26,7 @@ pub struct Guard {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Seen {
+struct RepeatedCall {
     call: u64,
     result: u64,
     /// Times in a row that it came to this.
@@ -65,7 +65,7 @@ impl Guard {
         if self.seen.len() == limits::GUARDED_CALLS_MAX {
             self.seen.pop_front();
         }
-        self.seen.push_back(Seen { call, result, times });
+        self.seen.push_back(RepeatedCall { call, result, times });
     }
 
     /// The call went on as a task, and the model has read how that ended: this was what it came to.

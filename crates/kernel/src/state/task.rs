@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Limits;
-use crate::fact::{NewChild, TaskCreated, TaskEnd};
+use crate::fact::{ChildSpec, TaskCreated, TaskEnd};
 use crate::id::{ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::limits;
 use crate::time::Time;
@@ -34,7 +34,7 @@ pub struct Task {
     pub child_agent_id: Option<String>,
     /// What the child is to be made of, until it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child: Option<Box<NewChild>>,
+    pub child: Option<Box<ChildSpec>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
     pub created_at: Time,

@@ -7,11 +7,11 @@ use abide_kernel::effect::{ChildEffect, Effect};
 use abide_kernel::explain::why;
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
-use abide_kernel::input::{Answer, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
+use abide_kernel::input::{Answer, BootContext, CreateChild, Input, NewMessage, Refusal, Reply};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::read_rows::{founder_of_row, rows_of};
 use abide_kernel::rule_folder::RuleFolder;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{
@@ -57,7 +57,7 @@ impl Lone {
         let ownership = Ownership::ParentSupervised;
         let identity =
             Identity { parent: Some(lead), ownership, supervisor, ..Identity::named(lone.state.id().clone()) };
-        let first = FirstDay {
+        let first = CreateChild {
             identity,
             config: Config { budget, ..Config::default() },
             message: "do it".to_owned(),
@@ -112,7 +112,7 @@ impl Lone {
 
     fn boot(&mut self) -> Vec<Effect> {
         self.effects.clear();
-        self.ask(Input::Boot { remains: Remains::default() }).unwrap();
+        self.ask(Input::Boot { context: BootContext::default() }).unwrap();
         self.effects.clone()
     }
 
@@ -550,10 +550,10 @@ fn the_folders_that_rules_begin_at_are_those_of_all_makers() {
         let identity = made(&bound);
         assert_eq!(text(&identity.rule_folders), expected, "{bound:?}");
         // Its own children are bound by them, too.
-        let first = FirstDay { identity, config: Config::default(), message: "do it".to_owned(), workspace: None };
+        let first = CreateChild { identity, config: Config::default(), message: "do it".to_owned(), workspace: None };
         let mut child = Lone::unborn("lead.1");
         child.ask(Input::CreateChild(Box::new(first))).unwrap();
-        assert_eq!(text(&Place::of(&child.state).rule_folders()), expected, "{bound:?}");
+        assert_eq!(text(&ToolPlacement::of(&child.state).rule_folders()), expected, "{bound:?}");
     }
 }
 
@@ -814,7 +814,7 @@ fn a_child_is_created_once_and_works_where_it_was_told() {
         worktree: None,
         note: None,
     };
-    let first = |workspace| FirstDay {
+    let first = |workspace| CreateChild {
         identity: identity.clone(),
         config: Config::default(),
         message: "do it".to_owned(),

@@ -14,7 +14,7 @@ mod speak;
 use abide_kernel::config::{Config, Identity};
 use abide_kernel::effect::{Effect, ModelCall, TurnEffect};
 use abide_kernel::id::{AgentId, Fresh};
-use abide_kernel::input::{Answer, Input, Refusal, Remains};
+use abide_kernel::input::{Answer, BootContext, Input, Refusal};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::pack::pack;
 use abide_kernel::read_rows::{AGENT_PLANE, rows_of};
@@ -274,6 +274,6 @@ impl Story {
         }
         assert_eq!(state, self.state, "the ledger folds to another state");
         self.state = state;
-        self.input(Input::Boot { remains: Remains::default() });
+        self.input(Input::Boot { context: BootContext::default() });
     }
 }

@@ -4,7 +4,7 @@ use abide_api::Problem;
 use abide_api::types::{Detached, Scope, WorkspaceAttach, WorkspaceFetch, WorkspaceView};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::RecordCall;
 
 use super::agents::folder_holder;
@@ -127,7 +127,7 @@ pub(super) fn transfers(call: &Call) -> Met {
 
 pub(super) async fn surroundings(call: Call) -> Met {
     let id = agent(&call)?;
-    let place = call.app.host.look(&id, |state, _| (!state.lifecycle.archived).then(|| Place::of(state))).await;
+    let place = call.app.host.look(&id, |state, _| (!state.lifecycle.archived).then(|| ToolPlacement::of(state))).await;
     let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();
     let place = place.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let around = call.app.options.services.surroundings(&id, place).await;

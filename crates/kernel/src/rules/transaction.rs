@@ -1,6 +1,6 @@
-//! One step of one agent: facts as they come to be. Whoever admits or decides emits facts here, and each is applied at
-//! once, so that the next one sees it. The state runs ahead of the ledger by exactly the facts of this step; if they
-//! can't be committed, the state is thrown away and read again.
+//! A transaction: the facts that one input or decision becomes, and the effects that follow from them. A rule emits facts
+//! here, and each is applied at once, so that the next rule sees it. The state runs ahead of the ledger by exactly these
+//! facts; if they can't be committed, the state is thrown away and read again.
 
 use crate::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect, TurnEffect, effects_of};
 use crate::fact::Fact;
@@ -11,7 +11,7 @@ use crate::time::Time;
 use crate::vocabulary::TaskStatus;
 
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct Transaction<'a> {
     pub state: &'a mut AgentState,
     pub now: Time,
     pub fresh: &'a mut Fresh,
@@ -19,9 +19,9 @@ pub struct Step<'a> {
     effects: Vec<Effect>,
 }
 
-impl<'a> Step<'a> {
-    pub fn new(state: &'a mut AgentState, now: Time, fresh: &'a mut Fresh) -> Step<'a> {
-        Step { state, now, fresh, facts: Vec::new(), effects: Vec::new() }
+impl<'a> Transaction<'a> {
+    pub fn new(state: &'a mut AgentState, now: Time, fresh: &'a mut Fresh) -> Transaction<'a> {
+        Transaction { state, now, fresh, facts: Vec::new(), effects: Vec::new() }
     }
 
     /// Records a fact. One that the state refuses is a bug of ours, not of the input: inputs are refused before.
@@ -34,7 +34,7 @@ impl<'a> Step<'a> {
         self.facts.push(fact);
     }
 
-    /// Asks for what follows from a fact of this step, where the fact alone does not say all of it.
+    /// Asks for what follows from a fact of this transaction, where the fact alone does not say all of it.
     pub fn ask(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
@@ -49,7 +49,7 @@ impl<'a> Step<'a> {
         &self.facts
     }
 
-    /// What was recorded and what it asks to be done. Effects that the same step made void are left out.
+    /// What was recorded and what it asks to be done. Effects that the same transaction made void are left out.
     #[must_use]
     pub fn finish(self) -> (Vec<Fact>, Vec<Effect>) {
         let state = self.state;
@@ -59,11 +59,11 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Whether the state that a step ends with still wants an effect that the step asked for.
+/// Whether the state that a transaction ends with still wants an effect that the transaction asked for.
 fn is_still_wanted(state: &AgentState, effect: &Effect) -> bool {
     match effect {
         Effect::Turn(effect) => is_call_running(state, effect),
-        // A task that ended within the step that started it has nothing to start or to wait for.
+        // A task that ended within the transaction that started it has nothing to start or to wait for.
         Effect::Command(CommandEffect::Start { task_id, .. } | CommandEffect::Await { task_id }) => {
             state.planes.tasks.open().contains_key(task_id)
         }
@@ -82,7 +82,7 @@ fn is_still_wanted(state: &AgentState, effect: &Effect) -> bool {
     }
 }
 
-/// A call that was begun and finished within one step has nothing left to do in the world.
+/// A call that was begun and finished within one transaction has nothing left to do in the world.
 fn is_call_running(state: &AgentState, effect: &TurnEffect) -> bool {
     let running = |exec_id: &ExecId| state.turns.current.as_ref().filter(|turn| turn.exec_id == *exec_id);
     match effect {
