@@ -10,6 +10,7 @@ use crate::config::{Config, Identity, Supervisor};
 use crate::fact::{Fact, TaskCreated, TaskEnd};
 use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
+use crate::open_json::ProviderState;
 use crate::prompt::situation::Situation;
 use crate::state::AgentState;
 use crate::state::queue::Entry;
@@ -136,7 +137,7 @@ pub struct ModelCall {
     /// Those of these messages that are excerpts: the facts that queued them have them whole.
     pub excerpts: Vec<Seq>,
     /// What the provider asked to be given back.
-    pub carry: Option<Value>,
+    pub carry: Option<ProviderState>,
     /// The fact that started the turn.
     pub turn_seq: Seq,
     /// Where the agent stands, for models that are told. A script knows its part without.

@@ -4,12 +4,12 @@ mod stored;
 mod subject;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub use subject::{EventSource, HintResource, Labels, OfferedItem, Subject, SubjectRecord};
 
 use crate::id::{ApprovalId, MessageId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::limits;
+use crate::open_json::JsonBody;
 use crate::vocabulary::{MessageKind, OriginKind, Priority, TickKind, Trust};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Message {
     pub trust: Trust,
     pub priority: Priority,
     pub text: Option<String>,
-    pub json: Option<Value>,
+    pub json: Option<JsonBody>,
     /// The agent caused it itself, by a timer or a task of its own for example, or another agent sent it in a turn that
     /// nothing from outside had started. Turns about such messages are paced.
     pub self_caused: bool,
@@ -181,7 +181,7 @@ impl Message {
 }
 
 /// The length of a text and of JSON as it is written.
-pub(crate) fn body_bytes(text: Option<&str>, json: Option<&Value>) -> u64 {
+pub(crate) fn body_bytes(text: Option<&str>, json: Option<&JsonBody>) -> u64 {
     let json = json.map_or(0, |json| serde_json::to_string(json).map_or(0, |text| text.len()));
     (text.map_or(0, str::len) + json) as u64
 }

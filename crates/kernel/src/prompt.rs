@@ -11,12 +11,11 @@ pub mod situation;
 pub mod talk;
 mod words;
 
-use serde_json::Value;
-
 pub use words::HOUSE;
 
 use crate::fact::CallRecord;
 use crate::id::CallId;
+use crate::open_json::ProviderState;
 
 /// One request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -69,5 +68,5 @@ pub struct CallResult {
 pub struct SealedReasoning {
     /// The model that thought it, as `PROVIDER/MODEL`.
     pub model: String,
-    pub sealed: Value,
+    pub sealed: ProviderState,
 }

@@ -387,7 +387,7 @@ pub fn incoming_input(rng: &mut Rng, state: &AgentState) -> Input {
         delivery: Delivery {
             delivery_id: None,
             text: message.text,
-            json: message.json,
+            json: message.json.map(|json| json.0),
             correlation_id: message.correlation_id,
         },
     }

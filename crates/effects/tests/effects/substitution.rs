@@ -45,8 +45,10 @@ fn results_are_filled_in() {
 fn the_turns_message_is_filled_in() {
     let mut told = message("m1", "build it");
     told.subject = Subject::TaskResult { task_id: TaskId::new("task_7"), work_item_id: None };
-    told.json =
-        Some(json!({ "run_id": "run_1", "step_id": "s2", "kind": "theirs", "text": "theirs", "nested": { "a": [5] } }));
+    told.json = Some(
+        json!({ "run_id": "run_1", "step_id": "s2", "kind": "theirs", "text": "theirs", "nested": { "a": [5] } })
+            .into(),
+    );
     let cases = [
         ("/text", json!("build it")),
         ("/message_id", json!("m1")),

@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 
 use super::subject::{Labels, Subject, SubjectRecord};
 use super::{Message, Origin};
 use crate::id::{ApprovalId, MessageId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
+use crate::open_json::JsonBody;
 use crate::vocabulary::{MessageKind, Priority, TickKind, Trust};
 
 #[derive(Serialize, Deserialize)]
@@ -22,7 +22,7 @@ struct StoredMessage<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    json: Option<Cow<'a, Value>>,
+    json: Option<Cow<'a, JsonBody>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     work_item_id: Option<WorkItemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -136,7 +136,7 @@ fn transcript(turn: &Spoken) -> String {
     for piece in &turn.pieces {
         let told = match piece {
             Piece::Heard(message) => {
-                let said = message.text.clone().or_else(|| message.json.as_ref().map(Value::to_string));
+                let said = message.text.clone().or_else(|| message.json.as_ref().map(|json| json.to_string()));
                 format!("{} ({}): {}", message.origin.kind, message.trust, said.unwrap_or_default())
             }
             Piece::Round(round) if round.text.is_empty() => round_line(round),
@@ -178,7 +178,7 @@ pub fn digest(before: Option<&Summary>, talk: &[Spoken], older: &Older) -> Strin
 fn in_two_lines(turn: &Spoken) -> String {
     let asked = turn.pieces.iter().find_map(|piece| match piece {
         Piece::Heard(message) => {
-            let text = message.text.clone().or_else(|| message.json.as_ref().map(Value::to_string));
+            let text = message.text.clone().or_else(|| message.json.as_ref().map(|json| json.to_string()));
             Some(format!("{}: {}", message.origin.kind, quote_line(&text.unwrap_or_default(), SAID_BYTES)))
         }
         Piece::Round(_) | Piece::Note(_) => None,

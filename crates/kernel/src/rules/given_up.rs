@@ -22,7 +22,7 @@ pub(super) fn replay_or_give_up(tx: &mut Transaction<'_>, message_id: &MessageId
     let Some(entry) = tx.state.planes.queue.get(message_id) else { return };
     let (since_round, in_all) = (entry.crashes_since_round + 1, entry.crashes + 1);
     let few = since_round < limits::CRASHES_WITHOUT_ROUND && in_all < limits::CRASHES_MAX;
-    if few || planted!(EndlessReplay) {
+    if few {
         let reason = RequeueReason::Crash;
         return tx.emit(MessageRequeued { message_id: message_id.clone(), reason, not_before: None });
     }
@@ -51,7 +51,7 @@ fn named(entry: &Entry) -> String {
     } else {
         format!("A message ({})", message.kind())
     };
-    let words = message.text.clone().or_else(|| message.json.as_ref().map(ToString::to_string));
+    let words = message.text.clone().or_else(|| message.json.as_ref().map(|json| json.to_string()));
     let Some(words) = words.filter(|words| !words.is_empty()) else { return kind };
     let kept = limits::clip(&words, QUOTED_BYTES);
     let more = if kept.len() < words.len() || entry.is_excerpt() { " …" } else { "" };

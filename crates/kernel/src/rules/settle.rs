@@ -23,10 +23,8 @@ pub(crate) fn settle(tx: &mut Transaction<'_>, before: Status) {
     hold_endless_work(tx);
     end_hopeless_waits(tx);
     drop_stale_ticks(tx);
-    if !planted!(DroppedResult) {
-        queue_owed_results(tx);
-    }
-    if tx.facts().iter().any(is_about_waits) && !planted!(ForgottenParked) {
+    queue_owed_results(tx);
+    if tx.facts().iter().any(is_about_waits) {
         examine_parked(tx);
     }
     let_go(tx);

@@ -64,10 +64,6 @@ pub(super) fn run(tx: &mut Transaction<'_>, task_id: TaskId, recovery: Option<St
             end_if_unwanted(tx, task_id);
             Answer::Done
         }
-        None if planted!(ReopenedTask) && tx.state.planes.tasks.owed().contains_key(&task_id) => {
-            tx.emit(TaskRunning { task_id, recovery });
-            Answer::Done
-        }
         _ => ignored(tx, task_id, TaskStatus::Running),
     }
 }
@@ -179,9 +175,6 @@ pub(super) fn settle_result(tx: &mut Transaction<'_>, task_id: &TaskId, exec_id:
     });
     if let Some(message) = carried_by {
         drop_if_waiting(tx, &message, "result_read");
-    }
-    if planted!(WaitOutlivesTask) {
-        return;
     }
     for wait in naming(tx, &Resource::Task(task_id.clone())) {
         trigger_wait(tx, &wait, None, vec![format!("result_read {task_id}")]);

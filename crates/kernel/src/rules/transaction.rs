@@ -6,6 +6,8 @@ use crate::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect, TurnEf
 use crate::fact::Fact;
 use crate::id::{ExecId, Fresh};
 use crate::state::AgentState;
+#[cfg(feature = "planted")]
+use crate::state::planted;
 use crate::state::turn::Phase;
 use crate::time::Time;
 use crate::vocabulary::TaskStatus;
@@ -27,6 +29,8 @@ impl<'a> Transaction<'a> {
     /// Records a fact. One that the state refuses is a bug of ours, not of the input: inputs are refused before.
     pub fn emit(&mut self, fact: impl Into<Fact>) {
         let fact = fact.into();
+        #[cfg(feature = "planted")]
+        let Some(fact) = planted::alter_fact(self.state, fact) else { return };
         if let Err(illegal) = self.state.apply(self.now, &fact) {
             panic!("the kernel made an illegal fact for {}: {illegal}", self.state.id());
         }

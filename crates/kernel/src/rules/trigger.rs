@@ -8,6 +8,7 @@ use crate::fact::{Resource, TriggerCreated, TriggerDelivered, TriggerRevoked, Tr
 use crate::id::{TriggerId, WorkItemId};
 use crate::input::{Answer, Delivery, NewMessage, Refusal};
 use crate::limits;
+use crate::open_json::JsonBody;
 use crate::rules::transaction::Transaction;
 use crate::state::hint::Trigger;
 use crate::tool::Address;
@@ -117,7 +118,7 @@ fn message(trigger_id: &TriggerId, delivery: Delivery) -> NewMessage {
     NewMessage {
         kind: Some(MessageKind::WebhookEvent),
         text: delivery.text,
-        json: delivery.json,
+        json: delivery.json.map(JsonBody),
         origin_id: Some(trigger_id.to_string()),
         trigger_id: Some(trigger_id.clone()),
         correlation_id: delivery.correlation_id,

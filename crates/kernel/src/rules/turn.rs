@@ -483,9 +483,6 @@ pub(super) fn abort_turn(tx: &mut Transaction<'_>, abort: Abort) {
     let message_id = turn.message_id.clone();
     let requeue = |reason| MessageRequeued { message_id: message_id.clone(), reason, not_before: None };
     match reason {
-        AbortReason::Stop if planted!(StopLosesMessage) => {
-            tx.emit(MessageProcessed { message_id: message_id.clone(), ignored: Vec::new() });
-        }
         AbortReason::Stop => tx.emit(requeue(RequeueReason::Stop)),
         AbortReason::Shutdown => tx.emit(requeue(RequeueReason::Shutdown)),
         AbortReason::Budget => tx.emit(requeue(RequeueReason::Budget)),

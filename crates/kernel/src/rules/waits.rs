@@ -69,7 +69,7 @@ pub(super) fn cancel_timer(tx: &mut Transaction<'_>, id: &TimerId, evidence: &st
     due::end_check(tx, id, MissedReason::Cancelled, None);
     let tick = tx.state.planes.timers.get(id).and_then(|timer| timer.undelivered.clone());
     tx.emit(TimerCancelled { timer_id: id.clone(), evidence: vec![evidence.to_owned()] });
-    if let Some(tick) = tick.filter(|_| !planted!(OrphanedTick)) {
+    if let Some(tick) = tick {
         drop_if_waiting(tx, &tick, "timer_cancelled");
     }
 }
@@ -85,9 +85,6 @@ pub(super) fn drop_if_waiting(tx: &mut Transaction<'_>, id: &MessageId, evidence
 
 /// Interjections whose message will not be taken again are messages of their own again.
 pub(super) fn return_interjections(tx: &mut Transaction<'_>, message_id: &MessageId) {
-    if planted!(LostInterjection) {
-        return;
-    }
     for joined in tx.state.planes.queue.joined_to(message_id) {
         let reason = RequeueReason::InterjectionReturned;
         tx.emit(MessageRequeued { message_id: joined, reason, not_before: None });

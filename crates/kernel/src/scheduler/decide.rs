@@ -9,6 +9,8 @@ use crate::fact::Resource;
 use crate::limits;
 use crate::message::OfferedItem;
 use crate::state::AgentState;
+#[cfg(feature = "planted")]
+use crate::state::planted;
 use crate::state::waiting::Wait;
 use crate::state::work::WorkItem;
 use crate::time::Time;
@@ -17,6 +19,8 @@ use crate::vocabulary::{Boundary, DecisionKind, HoldCause, Reason, Scope, Standi
 /// What comes next for this agent.
 #[must_use]
 pub fn decide(state: &AgentState, now: Time) -> Decision {
+    #[cfg(feature = "planted")]
+    let state = &*planted::state_of_scheduler(state);
     decide_next_action(&SchedulerProjection::of(state, now))
 }
 

@@ -35,7 +35,12 @@ impl AgentState {
     pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
         self.seq += 1;
         self.at = at;
-        self.fold(at, fact).map_err(|problem| Illegal { seq: self.seq, kind: fact.kind(), problem })
+        #[cfg(feature = "planted")]
+        self.let_bug_prepare(fact);
+        let applied = self.fold(at, fact);
+        #[cfg(feature = "planted")]
+        let applied = applied.and_then(|()| self.let_bug_spoil(fact));
+        applied.map_err(|problem| Illegal { seq: self.seq, kind: fact.kind(), problem })
     }
 
     fn fold(&mut self, at: Time, fact: &Fact) -> Applied {
@@ -222,7 +227,7 @@ impl AgentState {
                     self.models.calibration.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
                 }
                 self.model_answered();
-                self.carry_over(fact.carry.as_ref());
+                self.remember_provider_state(fact.carry.as_ref());
                 Ok(())
             }
             Fact::ProviderRoundFailed(fact) => {
@@ -233,7 +238,7 @@ impl AgentState {
                 }
                 self.spend_time(at);
                 self.model_failed(fact, at);
-                self.carry_over(fact.carry.as_ref());
+                self.remember_provider_state(fact.carry.as_ref());
                 Ok(())
             }
             // Its turn is over, and with it whatever item it was about.
@@ -269,11 +274,6 @@ impl AgentState {
                     self.accounts.spending.spend(at, &Used::tokens(*usage));
                 }
                 self.turns.compaction = Some(fact.clone());
-                if planted!(CompactionEndsWaits) {
-                    for id in self.planes.waits.open().keys().cloned().collect::<Vec<_>>() {
-                        self.wait_ended(&id)?;
-                    }
-                }
                 Ok(())
             }
 
@@ -507,7 +507,7 @@ impl AgentState {
         self.item_changed(item)
     }
 
-    fn wait_ended(&mut self, id: &WaitId) -> Applied {
+    pub(super) fn wait_ended(&mut self, id: &WaitId) -> Applied {
         let wait = self.planes.waits.end(id)?;
         self.planes.index_awaited_timer(wait.resource.as_ref());
         self.item_changed(wait.work_item_id)

@@ -72,7 +72,7 @@ pub struct Tried {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Queue {
     entries: BTreeMap<MessageId, Entry>,
-    lanes: [BTreeMap<i64, MessageId>; 4],
+    lanes: Lanes,
     parked: BTreeMap<i64, MessageId>,
     /// Queued operator messages and queued work ticks, by lane and place: what fairness looks for.
     operators: BTreeSet<(Priority, i64)>,
@@ -88,6 +88,43 @@ pub struct Queue {
     next_place: i64,
     /// Of the bodies of all entries, as the ledger has them.
     body_bytes: u64,
+}
+
+/// Messages by their places.
+type Lane = BTreeMap<i64, MessageId>;
+
+/// The queued messages, a lane for each priority.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Lanes {
+    interject: Lane,
+    next: Lane,
+    normal: Lane,
+    background: Lane,
+}
+
+impl Lanes {
+    fn of(&self, priority: Priority) -> &Lane {
+        match priority {
+            Priority::Interject => &self.interject,
+            Priority::Next => &self.next,
+            Priority::Normal => &self.normal,
+            Priority::Background => &self.background,
+        }
+    }
+
+    fn of_mut(&mut self, priority: Priority) -> &mut Lane {
+        match priority {
+            Priority::Interject => &mut self.interject,
+            Priority::Next => &mut self.next,
+            Priority::Normal => &mut self.normal,
+            Priority::Background => &mut self.background,
+        }
+    }
+
+    /// In the order in which they are taken.
+    fn iter(&self) -> impl Iterator<Item = &Lane> {
+        Priority::ALL.iter().map(|priority| self.of(*priority))
+    }
 }
 
 impl Entry {
@@ -207,7 +244,7 @@ impl Queue {
             if held.any(behind) {
                 return None;
             }
-            self.entries.get(self.lanes[lane as usize].get(&place)?)
+            self.entries.get(self.lanes.of(lane).get(&place)?)
         })
     }
 
@@ -231,7 +268,7 @@ impl Queue {
     }
 
     /// The first message of a lane, where it has a time of its own.
-    fn held_by(&self, lane: &BTreeMap<i64, MessageId>) -> Option<&Entry> {
+    fn held_by(&self, lane: &Lane) -> Option<&Entry> {
         let head = lane.first_key_value().and_then(|(_, id)| self.entries.get(id));
         head.filter(|entry| entry.not_before.is_some())
     }
@@ -244,7 +281,7 @@ impl Queue {
     /// Operator messages that want to join the running turn, in order.
     #[must_use]
     pub fn interjections(&self) -> Vec<MessageId> {
-        self.lanes[Priority::Interject as usize].values().cloned().collect()
+        self.lanes.of(Priority::Interject).values().cloned().collect()
     }
 
     #[must_use]
@@ -345,7 +382,7 @@ impl Queue {
             | RequeueReason::ProviderBackoff => &[QueueStatus::Dequeued][..],
         };
         let entry = self.entries.get(id).ok_or_else(|| format!("{id} is not in the queue"))?;
-        let lane_front = self.lanes[entry.message.priority as usize].first_key_value().map(|(place, _)| *place);
+        let lane_front = self.lanes.of(entry.message.priority).first_key_value().map(|(place, _)| *place);
         // A message whose turn was ended goes to the front. One that was cut off with its process, or that only stood aside,
         // goes back to where it stood: a cut changes no order.
         let to_front = match reason {
@@ -410,7 +447,7 @@ impl Queue {
         match entry.status {
             QueueStatus::Queued => {
                 let lane = entry.message.priority;
-                self.lanes[lane as usize].insert(entry.place, id.clone());
+                self.lanes.of_mut(lane).insert(entry.place, id.clone());
                 if entry.message.kind() == MessageKind::OperatorPrompt {
                     self.operators.insert((lane, entry.place));
                 }
@@ -418,8 +455,9 @@ impl Queue {
                     self.work_ticks.insert((lane, entry.place));
                 }
                 // One that was taken before is the same turn again.
-                let kin = if entry.message.self_caused && entry.taken == 0 { &mut self.own } else { &mut self.others };
-                kin.insert((lane, entry.place));
+                let is_own = entry.message.self_caused && entry.taken == 0;
+                let index = if is_own { &mut self.own } else { &mut self.others };
+                index.insert((lane, entry.place));
                 if let Some(time) = entry.not_before {
                     self.delayed.insert((time, id.clone()));
                 }
@@ -442,7 +480,7 @@ impl Queue {
         }
         match entry.status {
             QueueStatus::Queued => {
-                self.lanes[lane as usize].remove(&place);
+                self.lanes.of_mut(lane).remove(&place);
                 self.operators.remove(&(lane, place));
                 self.work_ticks.remove(&(lane, place));
                 self.own.remove(&(lane, place));

@@ -643,7 +643,7 @@ fn what_a_provider_wants_back_survives_a_failed_round() {
     let mut story = Story::begin();
     story.tell("operator hi").unwrap();
     story.tell("fail rate_limited carry=three").unwrap();
-    assert_eq!(story.state.models.carry, Some("three".into()));
+    assert_eq!(story.state.models.carry, Some(Value::from("three").into()));
 }
 
 /// A ledger that ends right after the creation of an agent: its next boot starts it.

@@ -40,7 +40,7 @@ fn every_part_of_an_item_is_counted() {
     assert_eq!(heard(vec![Part::Text("abcd".to_owned()), Part::Text("abcde".to_owned())]), 8 + 1 + 2);
     assert_eq!(heard(vec![Part::Text("abcd".to_owned()), Part::Image(image())]), 8 + 1 + 1_600);
     let spoke = |calls: Vec<CallRecord>, sealed: Option<Value>| {
-        let thought = sealed.map(|sealed| SealedReasoning { model: "p/m".to_owned(), sealed });
+        let thought = sealed.map(|sealed| SealedReasoning { model: "p/m".to_owned(), sealed: sealed.into() });
         tokens_of(&Item::Assistant { text: "abcd".to_owned(), calls, thought })
     };
     assert_eq!(spoke(vec![], None), 8 + 1);

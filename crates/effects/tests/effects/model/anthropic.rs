@@ -234,8 +234,10 @@ pub fn conversation() -> Prompt {
         CallResult { images: vec![image()], ..result(0, "{\"content\":\"a\"}") },
         CallResult { failed: true, ..result(1, "{\"error\":{}}") },
     ];
-    let foreign =
-        SealedReasoning { model: "elsewhere/x".to_owned(), sealed: json!({ "speaks": "anthropic", "order": [] }) };
+    let foreign = SealedReasoning {
+        model: "elsewhere/x".to_owned(),
+        sealed: json!({ "speaks": "anthropic", "order": [] }).into(),
+    };
     let parts = vec![Part::Text("Look at this.".to_owned()), Part::Text(String::new()), Part::Image(image())];
     let items = vec![
         Item::User { parts },

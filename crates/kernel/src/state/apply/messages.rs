@@ -53,14 +53,9 @@ impl AgentState {
                 // An item that is gone by now has nothing to count; the tick itself is dealt with when it is taken.
                 let _gone = self.planes.work.edit(item, |item| {
                     item.ticks.attempts += 1;
-                    if !planted!(MissingIdempotencyCheck) {
-                        item.ticks.undelivered = Some(message.message_id.clone());
-                    }
+                    item.ticks.undelivered = Some(message.message_id.clone());
                 });
                 self.planes.work.tick_is_out(&message.message_id, item);
-                if planted!(FocusMovesByTick) {
-                    self.planes.work.current = Some(item.clone());
-                }
                 self.planes.update_standing(item);
             }
             (Some(TickKind::ContinueActive | TickKind::QueuedAvailable), None)

@@ -9,6 +9,7 @@ use crate::fact::{
 };
 use crate::id::ExecId;
 use crate::limits;
+use crate::open_json::ProviderState;
 use crate::state::AgentState;
 use crate::state::guard::{call_hash, result_hash};
 use crate::state::lifecycle::Control;
@@ -91,7 +92,7 @@ impl AgentState {
     }
 
     /// What a provider wants back stands until one says otherwise.
-    pub(super) fn carry_over(&mut self, carry: Option<&serde_json::Value>) {
+    pub(super) fn remember_provider_state(&mut self, carry: Option<&ProviderState>) {
         if let Some(carry) = carry {
             self.models.carry = Some(carry.clone());
         }

@@ -146,7 +146,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
                 .repeat(line.given.get("page").and_then(|text| text.parse().ok()).unwrap_or(1))
                 .trim()
                 .to_owned(),
-            carry: line.given.get("carry").map(|carry| Value::from(*carry)),
+            carry: line.given.get("carry").map(|carry| Value::from(*carry).into()),
             jitter: line.given.get("jitter").and_then(|text| text.parse().ok()).unwrap_or(NO_JITTER),
             spent: line.given.get("tokens").map(|tokens| spent(tokens)).transpose()?,
             announce: !line.given.contains_key("told"),
