@@ -9,4 +9,4 @@ pub mod sse;
 pub mod types;
 
 pub use client::{Client, ClientError};
-pub use problem::Problem;
+pub use problem::{ErrorCode, Problem};

@@ -261,7 +261,7 @@ fn answers(operation: &Operation) -> Value {
     answers.insert(status.to_string(), json!({ "description": operation.summary, "content": content }));
     for status in problems(operation) {
         let content = json!({ problem::MEDIA_TYPE: { "schema": schema("Problem") } });
-        let mut answer = json!({ "description": Problem::new(status, "", "").title, "content": content });
+        let mut answer = json!({ "description": problem::title(status), "content": content });
         if status == 429 || status == 503 {
             answer["headers"] = json!({ "Retry-After": { "schema": { "type": "integer" } } });
         }

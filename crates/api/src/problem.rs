@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+pub use abide_views::error_code::{ErrorCode, exit_code};
+
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -25,17 +27,33 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// With the status and the usual hint of the code.
     #[must_use]
-    pub fn new(status: u16, code: &str, detail: impl Into<String>) -> Problem {
+    pub fn new(code: ErrorCode, detail: impl Into<String>) -> Problem {
+        let row = code.row();
         Problem {
             kind: "about:blank".to_owned(),
-            title: title(status).to_owned(),
-            status,
+            title: title(row.status).to_owned(),
+            status: row.status,
             detail: detail.into(),
-            code: code.to_owned(),
-            hint: None,
+            code: row.word.to_owned(),
+            hint: Some(row.hint.to_owned()).filter(|hint| !hint.is_empty()),
             pointer: None,
         }
+    }
+
+    /// With another status than the code's, where the request and not the state is to blame.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Problem {
+        self.status = status;
+        title(status).clone_into(&mut self.title);
+        self
+    }
+
+    /// Whether it has the word of this code.
+    #[must_use]
+    pub fn is(&self, code: ErrorCode) -> bool {
+        self.code == code.word()
     }
 
     #[must_use]
@@ -52,6 +70,6 @@ impl Problem {
 }
 
 /// The title of a status, as RFC 9457 asks for it where the type is `about:blank`.
-fn title(status: u16) -> &'static str {
+pub(crate) fn title(status: u16) -> &'static str {
     http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Problem")
 }

@@ -19,6 +19,7 @@ use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::{Refusal, Reply};
 use abide_kernel::message::Message;
 use abide_kernel::prompt::{Item, Part, Prompt};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::vocabulary::{MessageKind, ProviderError, Role};
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -172,7 +173,7 @@ impl Models {
 
     /// One small call. What comes of it is an answer, whatever it is; only a name that is no model's is refused.
     pub async fn test(&self, name: &str) -> Result<ModelTested, Refusal> {
-        let wrong = |problem: String| Refusal::new("no_model", problem, "`abide model list` has those that are known");
+        let wrong = |problem: String| Refusal::new(ErrorCode::NoModel, problem);
         let model = self.providers.model(name).map_err(|error| wrong(error.to_string()))?;
         let began = Instant::now();
         let said = tokio::time::timeout(TEST_WITHIN, small_call(&model)).await.unwrap_or_else(|_| {

@@ -14,6 +14,7 @@ use abide_kernel::effect::{Effect, TimerCheckEffect, TriggerEffect, TurnEffect};
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
 use abide_kernel::input::{BootContext, Input, Refusal, Reply};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Address, RecordCall, ToolCall};
 use abide_kernel::views::agent::{AgentSummary, Surrounding};
@@ -174,9 +175,9 @@ async fn address_triggers(hooks: &Hooks, agent: &AgentId, reply: &mut Reply) {
 async fn addressed(hooks: &Hooks, agent: &AgentId, secret: Option<String>) -> Result<Address, Refusal> {
     let lost = |error: std::io::Error| {
         let hint = transient::hint(&error, "tell the operator");
-        Refusal::new("home_unwritable", format!("the daemon's home can't be written: {error}"), hint)
+        Refusal::new(ErrorCode::HomeUnwritable, format!("the daemon's home can't be written: {error}")).with_hint(hint)
     };
-    let wrong = |problem: String| Refusal::new("invalid_input", problem, "give another secret");
+    let wrong = |problem: String| Refusal::new(ErrorCode::InvalidInput, problem).with_hint("give another secret");
     let address = hooks.address(agent, Clock::System.now(), Clock::System.entropy()).await.map_err(lost)?;
     if let Some(secret) = secret {
         let secret = Secret::new(&secret).map_err(wrong)?;

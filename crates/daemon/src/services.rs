@@ -17,7 +17,7 @@ use abide_kernel::credentials::Credentials;
 use abide_kernel::explain::FolderUse;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::tool::{TaskInput, TaskOutput};
@@ -199,7 +199,7 @@ impl Services for DaemonServices {
     }
 
     fn set_secret(&self, name: &str, value: &str) -> Result<(), Refusal> {
-        let wrong = |problem| Refusal::new("wrong_value", problem, "give another value");
+        let wrong = |problem| Refusal::new(ErrorCode::WrongValue, problem);
         self.hands.secrets().set(name, SecretValue::new(value).map_err(wrong)?)
     }
 
@@ -252,7 +252,8 @@ impl DaemonServices {
             Err(_) if named.is_absolute() => roots.check(&named, reach),
             Err(_) => Ok(()),
         });
-        let lost = |_| Refusal::new("closing", "the daemon is stopping", "ask again when it is back");
+        let lost =
+            |_| Refusal::new(ErrorCode::Closing, "the daemon is stopping").with_hint("ask again when it is back");
         allowed.await.map_err(lost)?
     }
 

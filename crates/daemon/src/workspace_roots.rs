@@ -5,7 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use abide_effects::workspace::{Workspace, apart_from_person, system_folder};
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_server::Reach;
 
 /// In `workspace_roots`, the home folder of the daemon's user.
@@ -49,18 +49,19 @@ impl WorkspaceRoots {
             (Position::SystemBelowRoot | Position::System, Reach::Beyond) => {
                 let message = format!("{shown} is a folder of the system");
                 let hint = "choose another folder; if it has to be this one, say so: --force, or \"force\": true";
-                Err(Refusal::new("system_folder", message, hint))
+                Err(Refusal::new(ErrorCode::SystemFolder, message).with_hint(hint))
             }
             (Position::SystemBelowRoot, Reach::Roots) => {
                 let message = format!("{shown} is a folder of the system");
-                Err(Refusal::new("system_folder", message, "choose another folder, or ask an admin to attach this one"))
+                Err(Refusal::new(ErrorCode::SystemFolder, message)
+                    .with_hint("choose another folder, or ask an admin to attach this one"))
             }
             (Position::System | Position::Elsewhere, Reach::Roots) => {
                 let message =
                     format!("{shown} does not lie below the folders in which agents may work: {}", self.named());
                 let hint = "choose a folder below one of them, have an admin attach this one, or add its root to the \
                     setting workspace_roots of the daemon";
-                Err(Refusal::new("outside_roots", message, hint))
+                Err(Refusal::new(ErrorCode::OutsideRoots, message).with_hint(hint))
             }
         }
     }
@@ -84,7 +85,7 @@ impl WorkspaceRoots {
                 format!("the repository of {} {relation} {}, which {why}", folder.path.display(), place.display());
             let hint = "use a clone that lies below one of them and holds its objects itself (git clone --no-local), have \
                 an admin attach this one, or add that place to the setting workspace_roots of the daemon";
-            return Err(Refusal::new("outside_roots", message, hint));
+            return Err(Refusal::new(ErrorCode::OutsideRoots, message).with_hint(hint));
         }
         Ok(())
     }
@@ -121,7 +122,7 @@ mod tests {
     fn judged(roots: &[&str], folder: &str, reach: Reach) -> &'static str {
         let roots: Vec<String> = roots.iter().map(|root| (*root).to_owned()).collect();
         let roots = WorkspaceRoots::new(&roots, Path::new("/nowhere/anna"));
-        roots.check(Path::new(folder), reach).map_or_else(|refusal| refusal.code, |()| "ok")
+        roots.check(Path::new(folder), reach).map_or_else(|refusal| refusal.code.word(), |()| "ok")
     }
 
     #[test]

@@ -29,6 +29,7 @@ use std::time::{Duration, SystemTime};
 use abide_kernel::effect::{CommandEffect, Effect, TimerCheckEffect, TurnEffect, WorkspaceEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{BootContext, Input, Reads, Refusal, Removal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ExecutorCall;
@@ -366,8 +367,7 @@ impl Hands {
     ) -> Result<Removal, Refusal> {
         self.0.folders.leave(agent, Path::new(&bound.root));
         let Some(worktree) = &bound.worktree else {
-            let hint = "detach it as a folder; its files stay";
-            return Err(Refusal::new("no_worktree", format!("{} is no worktree", bound.root), hint));
+            return Err(Refusal::new(ErrorCode::NoWorktree, format!("{} is no worktree", bound.root)));
         };
         let worktree = worktree_of(&bound.root, worktree);
         let unsaved = if bound.discard { Unsaved::Discard } else { Unsaved::Keep };
@@ -379,7 +379,7 @@ impl Hands {
                 evidence: removed.evidence,
             },
             // It went before the process that removed it could say so, or somebody else took it away: it is gone.
-            Err(refusal) if refusal.code == "missing" => {
+            Err(refusal) if refusal.code == ErrorCode::Missing => {
                 Removal { evidence: vec![refusal.message], ..Removal::default() }
             }
             Err(refusal) => {

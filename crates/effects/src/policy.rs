@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use abide_kernel::id::AgentId;
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::rule_folder::RuleFolder;
 use abide_kernel::tool::{ApprovalNeeded, FileCall, RecordCall, ToolCall};
 use abide_kernel::vocabulary::ApprovalDefault;
@@ -178,11 +178,7 @@ impl CallPolicy {
             Verdict::Ask(question) if Some(&question.digest) == self.approved.as_ref() => true,
             Verdict::Ask(_) => {
                 let message = format!("a person has to say yes to this {tool}, because of where its path leads by now");
-                return Err(Refusal::new(
-                    "needs_approval",
-                    message,
-                    "make the very same call again: then they are asked",
-                ));
+                return Err(Refusal::new(ErrorCode::NeedsApproval, message));
             }
         };
         Ok(self.policy.unseen(caller, tool, call, approved))
@@ -237,8 +233,7 @@ impl Rule {
     fn refusal(&self, tool: &str) -> Refusal {
         let why = self.why.as_deref().unwrap_or("its operator wants it so");
         let message = format!("the policy does not let this {tool} run: {why}");
-        let hint = format!("do it another way, or tell the operator what you need (rule in line {})", self.line);
-        Refusal::new("refused_by_policy", message, hint)
+        Refusal::new(ErrorCode::RefusedByPolicy, message).fill("line", self.line)
     }
 }
 

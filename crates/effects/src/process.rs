@@ -47,6 +47,7 @@ use self::spawner::Spawner;
 use crate::limits;
 use crate::sandbox::Sandbox;
 use crate::secrets::{Mask, MaskedStream, SecretValue};
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 pub use self::bounds::{Bounds, half_of_memory};
 pub use self::disk::{Shortage, Spare};
@@ -148,22 +149,6 @@ pub struct SshAgent {
     pub socket: Option<PathBuf>,
     /// The host keys that ssh accepts; nothing: those that the machine knows.
     pub known_hosts: Option<String>,
-}
-
-/// Why a command does not run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct StartError {
-    pub code: &'static str,
-    pub message: String,
-    /// What to do next.
-    pub hint: String,
-}
-
-impl StartError {
-    fn new(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> StartError {
-        StartError { code, message: message.into(), hint: hint.into() }
-    }
 }
 
 /// Why input was not taken.
@@ -311,16 +296,16 @@ impl Processes {
     }
 
     /// Runs once the command does. Dropping it before that ends the command.
-    pub async fn start(&self, launch: Launch) -> Result<Process, StartError> {
+    pub async fn start(&self, launch: Launch) -> Result<Process, Refusal> {
         self.begin(launch)?.await.map_err(|error| no_thread(&error))?
     }
 
     /// The same for a thread that may block.
-    pub fn start_blocking(&self, launch: Launch) -> Result<Process, StartError> {
+    pub fn start_blocking(&self, launch: Launch) -> Result<Process, Refusal> {
         self.begin(launch)?.blocking_recv().map_err(|error| no_thread(&error))?
     }
 
-    fn begin(&self, launch: Launch) -> Result<oneshot::Receiver<Result<Process, StartError>>, StartError> {
+    fn begin(&self, launch: Launch) -> Result<oneshot::Receiver<Result<Process, Refusal>>, Refusal> {
         let (ready, is_ready) = oneshot::channel();
         let owner = Arc::clone(&self.0);
         let thread = std::thread::Builder::new().name("command".to_owned());
@@ -335,8 +320,8 @@ impl Processes {
     }
 }
 
-fn no_thread(error: &dyn std::fmt::Display) -> StartError {
-    StartError::new("system", format!("no thread for the command: {error}"), "end something, then try again")
+fn no_thread(error: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new(ErrorCode::System, format!("no thread for the command: {error}"))
 }
 
 fn memory_bounded_by(groups: &Result<Groups, String>) -> Result<&'static str, &str> {

@@ -12,7 +12,7 @@ mod seccomp;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::bubblewrap::SSH_AGENT_SOCKET;
@@ -266,7 +266,7 @@ impl Sandbox {
                 Mechanism::None => "no sandbox",
             }
         );
-        Refusal::new("ssh_agent_needs_bubblewrap", message, "install bubblewrap, or use a token: --git-credential")
+        Refusal::new(ErrorCode::SshAgentNeedsBubblewrap, message)
     }
 
     /// What a command is really kept from, with or without network.

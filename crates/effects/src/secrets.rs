@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_private::{private_folder, read_regular, write_private};
 use serde::Serialize;
 
@@ -179,7 +179,8 @@ impl Secrets {
         let state = self.state();
         if state.kept.len() >= SECRETS_MAX && !state.kept.contains_key(name) {
             let message = format!("there are {SECRETS_MAX} secrets, and no more are kept");
-            return Err(Refusal::new("too_many", message, "remove those that no agent uses: abide secret list"));
+            return Err(Refusal::new(ErrorCode::TooMany, message)
+                .with_hint("remove those that no agent uses: abide secret list"));
         }
         drop(state);
         let file = self.0.folder.join(name);
@@ -295,12 +296,12 @@ fn at(path: &Path, error: &io::Error) -> io::Error {
 }
 
 fn wrong_name(problem: &str) -> Refusal {
-    Refusal::new("wrong_name", problem, "give it a name such as GIT_TOKEN")
+    Refusal::new(ErrorCode::WrongName, problem)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Refusal {
     let hint = transient::hint(error, "look at the disk and the modes of the home");
-    Refusal::new("home_unwritable", format!("{} can't be written: {error}", path.display()), hint)
+    Refusal::new(ErrorCode::HomeUnwritable, format!("{} can't be written: {error}", path.display())).with_hint(hint)
 }
 
 #[cfg(test)]

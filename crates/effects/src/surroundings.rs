@@ -13,7 +13,7 @@ mod skills;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use crate::files::Root;
 use crate::policy::Unseen;
@@ -121,8 +121,8 @@ pub(crate) fn look(at: &Whereabouts<'_>) -> Surroundings {
 
 /// What is wrong, where a refusal would speak to somebody who named a path.
 fn problem(refusal: Refusal) -> String {
-    match refusal.code {
-        "outside_workspace" => "it leads out of the folder that it has to lie in: copy it there".to_owned(),
-        _ => refusal.message,
+    if refusal.code == ErrorCode::OutsideWorkspace {
+        return "it leads out of the folder that it has to lie in: copy it there".to_owned();
     }
+    refusal.message
 }

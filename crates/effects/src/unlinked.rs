@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -81,14 +81,14 @@ fn walk_unlinked(path: &Path) -> Result<OwnedFd, Errno> {
 /// The refusal of a link in place of a folder that an agent was given.
 pub(crate) fn linked(path: &Path, what: &str) -> Refusal {
     let hint = "put the folder back, or have the operator attach the one that is meant";
-    Refusal::new("moved", format!("{} {what}", path.display()), hint)
+    Refusal::new(ErrorCode::Moved, format!("{} {what}", path.display())).with_hint(hint)
 }
 
 /// The refusal of another folder in its place.
 pub(crate) fn replaced(path: &Path) -> Refusal {
     let hint = "put the folder back; if this one is meant, choose it with UseWorkspace, or have the operator attach it: \
                 abide workspace attach";
-    Refusal::new("moved", format!("{} is another folder by now", path.display()), hint)
+    Refusal::new(ErrorCode::Moved, format!("{} is another folder by now", path.display())).with_hint(hint)
 }
 
 fn unopened(path: &Path, errno: Errno) -> Refusal {
@@ -97,13 +97,15 @@ fn unopened(path: &Path, errno: Errno) -> Refusal {
         Errno::LOOP => linked(path, "is a link by now, or leads through one"),
         Errno::NOENT => {
             let hint = "create the folder first, or correct the path; nothing else is used in its place";
-            Refusal::new("missing", format!("{shown} does not exist"), hint)
+            Refusal::new(ErrorCode::Missing, format!("{shown} does not exist")).with_hint(hint)
         }
-        Errno::NOTDIR => Refusal::new("not_a_folder", format!("{shown} is not a folder"), "give a folder"),
+        Errno::NOTDIR => {
+            Refusal::new(ErrorCode::NotAFolder, format!("{shown} is not a folder")).with_hint("give a folder")
+        }
         errno => {
             let error = io::Error::from(errno);
             let hint = transient::hint(&error, "give the daemon's user access to every folder on the way");
-            Refusal::new("unreadable", format!("{shown} can't be opened: {error}"), hint)
+            Refusal::new(ErrorCode::Unreadable, format!("{shown} can't be opened: {error}")).with_hint(hint)
         }
     }
 }

@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::WebFetch;
 use abide_private::read_regular;
 use serde_json::{Value, json};
@@ -26,15 +26,11 @@ pub(crate) use url::is_this_machine;
 /// Does what a call asks for, and says what came of it. Whether the agent may is for the caller to say.
 pub fn fetch(call: &WebFetch, network: bool) -> Result<Value, Refusal> {
     if !network {
-        return Err(Refusal::new(
-            "network_off",
-            "this agent may not reach the network",
-            "its operator can let it: abide agent set ID --network on, or PATCH /v1/agents/ID with \
-             {\"network\": true}",
-        ));
+        return Err(Refusal::new(ErrorCode::NetworkOff, "this agent may not reach the network"));
     }
     // A call is refused before, whose URL is none.
-    let first = Url::parse(&call.url).map_err(|hint| Refusal::new("invalid_input", "no URL", hint))?;
+    let first =
+        Url::parse(&call.url).map_err(|hint| Refusal::new(ErrorCode::InvalidInput, "no URL").with_hint(hint))?;
     let mut url = first.clone();
     for _ in 0..=limits::FETCH_REDIRECTS {
         let mut response = agent(&url).get(url.as_str()).call().map_err(|error| failed(&url, &error))?;
@@ -49,7 +45,7 @@ pub fn fetch(call: &WebFetch, network: bool) -> Result<Value, Refusal> {
         }
     }
     let message = format!("{} redirects more than {} times", first.host(), limits::FETCH_REDIRECTS);
-    Err(Refusal::new("too_many_redirects", message, format!("fetch where it leads: {}", shown(&url))))
+    Err(Refusal::new(ErrorCode::TooManyRedirects, message).fill("url", shown(&url)))
 }
 
 fn page(max_bytes: u64, url: &Url, status: u16, headers: &HeaderMap, reader: impl Read) -> Result<Value, Refusal> {
@@ -65,8 +61,7 @@ fn page(max_bytes: u64, url: &Url, status: u16, headers: &HeaderMap, reader: imp
         None => {
             let kind = kind.as_deref().unwrap_or("of no kind that is said");
             let message = format!("what {} answers with status {status} is not text: {kind}", url.host());
-            let hint = "save it with ExecCommand, for example curl -L -o FILE URL";
-            return Err(Refusal::new("binary_content", message, hint));
+            return Err(Refusal::new(ErrorCode::BinaryContent, message));
         }
     };
     Ok(json!({
@@ -155,7 +150,7 @@ fn decode(bytes: &[u8], kind: Option<&str>) -> Option<String> {
 
 fn wrong_redirect(from: &Url, hint: &str) -> Refusal {
     let message = format!("{} redirects to where nothing can be fetched", from.host());
-    Refusal::new("bad_redirect", message, format!("{hint}; nothing further was asked"))
+    Refusal::new(ErrorCode::BadRedirect, message).with_hint(format!("{hint}; nothing further was asked"))
 }
 
 fn failed(url: &Url, error: &ureq::Error) -> Refusal {
@@ -166,14 +161,14 @@ fn failed(url: &Url, error: &ureq::Error) -> Refusal {
     let error: &ureq::Error = inner.unwrap_or(error);
     if matches!(error, ureq::Error::Timeout(_)) {
         let message = format!("{host} did not answer within {} seconds", limits::FETCH_TIMEOUT_MS / 1_000);
-        return Refusal::new("timeout", message, "try again later, or fetch less with `max_bytes`");
+        return Refusal::new(ErrorCode::Timeout, message);
     }
     if matches!(error, ureq::Error::HostNotFound) {
-        return Refusal::new("not_found", format!("there is no host {host}"), "look at how it is spelled");
+        return Refusal::new(ErrorCode::NotFound, format!("there is no host {host}"))
+            .with_hint("look at how it is spelled");
     }
     let why: String = error.to_string().chars().take(300).collect();
-    let hint = "look at the address; if it is right, try again later";
-    Refusal::new("fetch_failed", format!("{host} could not be asked: {why}"), hint)
+    Refusal::new(ErrorCode::FetchFailed, format!("{host} could not be asked: {why}"))
 }
 
 fn shown(url: &Url) -> String {

@@ -1,9 +1,9 @@
 //! Results of acts: the results of a model's calls, and the answers to people. They are recorded, so no field of them is
 //! renamed, and what is not there is null, as it has always been.
 
-use abide_views::WithNulls;
 use abide_views::task::TaskView;
 use abide_views::workspace::WorkspaceView;
+use abide_views::{ErrorCode, WithNulls};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -143,7 +143,7 @@ pub struct CallFailed {
 
 #[derive(Debug, Serialize)]
 pub struct ErrorTold {
-    pub code: &'static str,
+    pub code: ErrorCode,
     pub message: String,
     pub hint: String,
 }

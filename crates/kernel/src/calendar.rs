@@ -14,7 +14,7 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use self::fields::Fields;
 use crate::limits;
-use crate::refusal::Refusal;
+use crate::refusal::{ErrorCode, Refusal};
 use crate::time::Time;
 
 /// How far a search goes: there are eight years between some 29ths of February.
@@ -134,8 +134,7 @@ fn zone(name: &str) -> Result<TimeZone, Refusal> {
         let city = |zone: &str| zone.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(name));
         let meant = zones.available().find(|zone| city(zone.as_str()));
         let meant = meant.map_or_else(|| "Europe/Berlin or UTC".to_owned(), |zone| zone.to_string());
-        let hint = format!("give a name from the IANA database, such as {meant}");
-        Refusal::new("unknown_time_zone", format!("{name:?} is no time zone"), hint)
+        Refusal::new(ErrorCode::UnknownTimeZone, format!("{name:?} is no time zone")).fill("example", meant)
     })
 }
 

@@ -26,6 +26,7 @@ use crate::fact::{ContextCompacted, Fact, ProviderRoundFailed, RuntimeErrorRecor
 use crate::id::Fresh;
 use crate::input::{Answer, Input, Refusal};
 use crate::limits;
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::state::AgentState;
 use crate::time::Time;
@@ -47,10 +48,10 @@ pub struct Admitted {
 /// Admits one input. On a refusal the state is as it was.
 pub fn admit(state: &mut AgentState, input: Input, now: Time, fresh: &mut Fresh) -> Result<Admitted, Refusal> {
     if state.seq == 0 && !matches!(input, Input::Create { .. } | Input::CreateChild(_)) {
-        return Err(Refusal::new("no_agent", "this agent does not exist", "create it first"));
+        return Err(Refusal::new(ErrorCode::NoAgent, "this agent does not exist"));
     }
     if state.lifecycle.archived && !matches!(input, Input::Fork { .. }) {
-        return Err(Refusal::new("archived", "this agent was deleted", "create one under another name"));
+        return Err(Refusal::new(ErrorCode::Archived, "this agent was deleted"));
     }
     let before = state.status();
     let mut tx = Transaction::new(state, now, fresh);

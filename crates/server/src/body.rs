@@ -5,7 +5,7 @@ mod strict;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use abide_api::Problem;
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::views::duration::parse_duration;
 use serde::de::DeserializeOwned;
 
@@ -16,17 +16,16 @@ pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     // First whether it is JSON at all: a body cut short is another mistake than a field too many.
     let Strict(value) = serde_json::from_slice(bytes).map_err(|error| {
         if error.is_data() {
-            return Problem::new(422, "wrong_fields", error.to_string()).hint("say each field once").pointer("");
+            return Problem::new(ErrorCode::WrongFields, error.to_string()).hint("say each field once").pointer("");
         }
-        Problem::new(400, "not_json", format!("the body is not JSON: {error}"))
-            .hint("send a JSON object with Content-Type: application/json")
+        Problem::new(ErrorCode::NotJson, format!("the body is not JSON: {error}"))
     })?;
     if !value.is_object() {
-        return Err(Problem::new(422, "wrong_fields", "the body is not a JSON object").pointer(""));
+        return Err(Problem::new(ErrorCode::WrongFields, "the body is not a JSON object").pointer(""));
     }
     serde_path_to_error::deserialize(value).map_err(|error| {
         let pointer = pointer(error.path());
-        Problem::new(422, "wrong_fields", in_words(&error.inner().to_string())).pointer(pointer)
+        Problem::new(ErrorCode::WrongFields, in_words(&error.inner().to_string())).pointer(pointer)
     })
 }
 
@@ -80,7 +79,7 @@ pub(crate) const LIMIT_MAX: usize = 1_000;
 
 impl Query {
     pub fn read(uri: &http::Uri, known: &[&str]) -> Result<Query, Problem> {
-        let bad = |detail: String| Problem::new(400, "bad_query", detail);
+        let bad = |detail: String| Problem::new(ErrorCode::BadQuery, detail);
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
         let pairs = pairs.map_err(|error| bad(format!("the query can't be read: {error}")))?;
         let mut query = Query::default();
@@ -112,14 +111,14 @@ impl Query {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse::<u64>().ok().filter(|number| digits && i64::try_from(*number).is_ok()) {
             Some(number) => Ok(Some(number)),
-            None => Err(Problem::new(400, "bad_query", format!("{name} takes a whole number, not {text:?}"))),
+            None => Err(Problem::new(ErrorCode::BadQuery, format!("{name} takes a whole number, not {text:?}"))),
         }
     }
 
     /// A duration of at most `max`.
     pub fn duration(&self, name: &str, max: Duration) -> Result<Option<Duration>, Problem> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        let bad = |detail: String| Problem::new(400, "bad_query", detail);
+        let bad = |detail: String| Problem::new(ErrorCode::BadQuery, detail);
         match parse_duration(text) {
             Ok(duration) if duration <= max => Ok(Some(duration)),
             Ok(_) => Err(bad(format!("{name} is at most {}s", max.as_secs())).hint("ask again when it is over")),
@@ -133,7 +132,7 @@ impl Query {
             None => Ok(None),
             Some(count) if range.contains(&count) => Ok(usize::try_from(count).ok()),
             Some(count) => {
-                Err(Problem::new(400, "bad_query", format!("{name} goes from 1 to {LIMIT_MAX}, not {count}")))
+                Err(Problem::new(ErrorCode::BadQuery, format!("{name} goes from 1 to {LIMIT_MAX}, not {count}")))
             }
         }
     }

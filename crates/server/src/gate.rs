@@ -5,8 +5,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
-use abide_api::Problem;
 use abide_api::operations::{Answer, Body as Wanted, Method, Operation};
+use abide_api::{ErrorCode, Problem};
 use axum::body::Body;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::response::Response;
@@ -133,8 +133,7 @@ async fn met(
     let answered = async { Ok(counted(&app, operation, &holder, routes::meet(call).await?).await) };
     match tokio::time::timeout(app.options.limits.work, answered).await {
         Ok(answered) => answered,
-        Err(_) => Err(Problem::new(503, "too_slow", "it took too long; whether it was recorded can be read")
-            .hint("try again later; with an Idempotency-Key a repeat is safe")),
+        Err(_) => Err(Problem::new(ErrorCode::RequestTooSlow, "it took too long; whether it was recorded can be read")),
     }
 }
 
@@ -164,10 +163,7 @@ fn caller(app: &App, operation: &Operation, headers: &HeaderMap) -> Result<Calle
         let scope = abide_api::types::Scope::Observer;
         return Ok(Caller { token_id: String::new(), name: String::new(), scope });
     };
-    let missing = |detail: &str| {
-        Problem::new(401, "unauthorized", detail)
-            .hint("send Authorization: Bearer TOKEN; the home's own token is in its file `token`")
-    };
+    let missing = |detail: &str| Problem::new(ErrorCode::Unauthorized, detail);
     let given = headers.get(header::AUTHORIZATION).ok_or_else(|| missing("there is no token"))?;
     let bearer = given.to_str().ok().and_then(|text| {
         let (scheme, token) = text.split_once(' ')?;
@@ -176,13 +172,13 @@ fn caller(app: &App, operation: &Operation, headers: &HeaderMap) -> Result<Calle
     let caller = bearer.and_then(|token| app.access.caller(token)).ok_or_else(|| missing("the token is not known"))?;
     if caller.scope < least {
         let detail = format!("this takes the scope {least:?}; the token {} has {:?}", caller.name, caller.scope);
-        return Err(Problem::new(403, "scope", detail.to_lowercase()).hint("ask for a token with that scope"));
+        return Err(Problem::new(ErrorCode::Scope, detail.to_lowercase()));
     }
     Ok(caller)
 }
 
 async fn params(parts: &mut Parts) -> Result<Vec<(String, String)>, Problem> {
-    let bad = |_| Problem::new(400, "bad_path", "the path is not UTF-8");
+    let bad = |_| Problem::new(ErrorCode::BadPath, "the path is not UTF-8");
     let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(bad)?;
     Ok(raw.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
@@ -196,9 +192,10 @@ fn key(operation: &Operation, headers: &HeaderMap) -> Result<Option<String>, Pro
         .filter(|text| !text.is_empty() && text.len() <= KEY_MAX && text.bytes().all(|byte| byte.is_ascii_graphic()));
     match (text, given.next()) {
         (Some(text), None) => Ok(Some(text.to_owned())),
-        (Some(_), Some(_)) | (None, _) => {
-            Err(Problem::new(400, "bad_key", format!("an Idempotency-Key is 1 to {KEY_MAX} visible ASCII characters")))
-        }
+        (Some(_), Some(_)) | (None, _) => Err(Problem::new(
+            ErrorCode::BadKey,
+            format!("an Idempotency-Key is 1 to {KEY_MAX} visible ASCII characters"),
+        )),
     }
 }
 
@@ -211,10 +208,7 @@ async fn read(
     holder: &Holder,
 ) -> Result<(Bytes, Option<Held>), Problem> {
     let limit = app.options.limits.body_bytes;
-    let too_large = || {
-        Problem::new(413, "too_large", format!("a body has at most {limit} bytes"))
-            .hint("put the content into a file and send its path")
-    };
+    let too_large = || Problem::new(ErrorCode::BodyTooLarge, format!("a body has at most {limit} bytes"));
     let announced =
         parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     let chunked = parts.headers.contains_key(header::TRANSFER_ENCODING);
@@ -233,7 +227,7 @@ async fn read(
     match read.await {
         Ok(Ok(collected)) => Ok((collected.to_bytes(), Some(held))),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Problem::new(400, "cut_off", format!("the body ended early: {error}"))),
-        Err(_) => Err(Problem::new(408, "too_slow", "the body took too long to arrive")),
+        Ok(Err(error)) => Err(Problem::new(ErrorCode::CutOff, format!("the body ended early: {error}"))),
+        Err(_) => Err(Problem::new(ErrorCode::BodyTooSlow, "the body took too long to arrive")),
     }
 }

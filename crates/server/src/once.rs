@@ -1,6 +1,6 @@
 //! Requests under a key: met once, and answered alike for a day.
 
-use abide_api::Problem;
+use abide_api::{ErrorCode, Problem};
 use abide_engine::{Claim, ClaimOutcome, Response};
 use abide_ledger::{Hash, StreamId};
 
@@ -30,12 +30,10 @@ pub(crate) async fn once_of(call: &Call, request: &[u8]) -> Result<Once, Problem
         ClaimOutcome::New(claim) => Ok(Once::Meet(Some(claim))),
         ClaimOutcome::Completed(answered) => Ok(Once::Again(Box::new(answered))),
         ClaimOutcome::OtherRequest => {
-            Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
-                .hint("take a new key for a new request"))
+            Err(Problem::new(ErrorCode::KeyReused, "this Idempotency-Key was used with another body"))
         }
         ClaimOutcome::InProgress => {
-            Err(Problem::new(409, "key_under_way", "a request with this key is still being met")
-                .hint("wait for its answer, then repeat it to read it"))
+            Err(Problem::new(ErrorCode::KeyUnderWay, "a request with this key is still being met"))
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::operations::{Method, OPERATIONS};
+use abide_api::{ErrorCode, Problem};
 use axum::Router;
 use axum::extract::Request;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -27,11 +27,11 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
     }
     router
         .fallback(|| async {
-            let problem = Problem::new(404, "no_route", "there is nothing at this path");
+            let problem = Problem::new(ErrorCode::NoRoute, "there is nothing at this path");
             problems::response(&problem.hint("GET /openapi.json says what there is"))
         })
         .method_not_allowed_fallback(|| async {
-            let problem = Problem::new(405, "wrong_method", "this path does not take that method");
+            let problem = Problem::new(ErrorCode::WrongMethod, "this path does not take that method");
             problems::response(&problem.hint("the Allow header says which it takes"))
         })
 }

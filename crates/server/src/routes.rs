@@ -26,7 +26,7 @@ pub use models::models_in_use;
 
 use std::time::Duration;
 
-use abide_api::Problem;
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::id::AgentId;
 use axum::body::Body;
 use axum::response::Response;
@@ -119,7 +119,7 @@ pub(crate) async fn meet(call: Call) -> Met {
         "secret_set" => secrets::set(call).await,
         "secret_remove" => secrets::remove(call).await,
         // A test holds this list against the table.
-        unknown => Err(Problem::new(404, "no_route", format!("nothing does {unknown}"))),
+        unknown => Err(Problem::new(ErrorCode::NoRoute, format!("nothing does {unknown}"))),
     }
 }
 
@@ -157,6 +157,6 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Problem> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(error) => Err(Problem::new(503, "crashed", format!("reading failed: {error}"))),
+        Err(error) => Err(Problem::new(ErrorCode::Crashed, format!("reading failed: {error}"))),
     }
 }

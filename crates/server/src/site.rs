@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use abide_api::Problem;
+use abide_api::{ErrorCode, Problem};
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
@@ -112,7 +112,7 @@ pub(crate) fn check(parts: &Parts, loopback: bool, public: Option<&Origin>) -> R
     if loopback && !ours {
         return Err(foreign_host("the request is not for a name of this machine"));
     }
-    let foreign = || Problem::new(403, "foreign_origin", "requests of other sites are not accepted");
+    let foreign = || Problem::new(ErrorCode::ForeignOrigin, "requests of other sites are not accepted");
     match single(&parts.headers, &ORIGIN) {
         Header::Absent => Ok(()),
         Header::Once(origin) => {
@@ -139,7 +139,7 @@ fn host(parts: &Parts) -> Result<Option<Authority>, Problem> {
 }
 
 fn foreign_host(detail: &str) -> Problem {
-    Problem::new(403, "foreign_host", detail).hint("use localhost or 127.0.0.1")
+    Problem::new(ErrorCode::ForeignHost, detail)
 }
 
 enum Header<'a> {

@@ -15,6 +15,7 @@ use abide_kernel::effect::{Effect, TurnEffect, WorkspaceEffect};
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Seq, TaskId};
 use abide_kernel::input::{Input, NewMessage, Refusal, Removal, Reply};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::lifecycle::Control;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Call, RecordCall, ToolCall};
@@ -340,7 +341,7 @@ impl Perform for SharedEnvironment {
             tokio::time::sleep(Duration::from_millis(wait)).await;
             let mut environment = shared.lock();
             if environment.rng.chance(10) {
-                return Err(Refusal::new("io", "the disk is full", "free some room"));
+                return Err(Refusal::new(ErrorCode::Io, "the disk is full").with_hint("free some room"));
             }
             let root = format!("/worktrees/{agent}/{}", environment.number());
             environment.worktrees.insert(root.clone());

@@ -8,6 +8,7 @@ pub mod approval;
 pub mod budget;
 pub mod decision;
 pub mod duration;
+pub mod error_code;
 pub mod id;
 pub mod message;
 pub mod outcome;
@@ -25,4 +26,5 @@ pub mod with_nulls;
 pub mod work_item;
 pub mod workspace;
 
+pub use error_code::ErrorCode;
 pub use with_nulls::WithNulls;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use abide_api::ClientError;
+use abide_api::problem::exit_code;
 
 /// An outcome with an exit code of its own.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +95,7 @@ impl Failed {
                 ClientError::Unreachable { .. } => 7,
                 ClientError::BadUrl(_) => 2,
                 ClientError::Foreign { .. } => 1,
-                ClientError::Refused(problem) => of_status(problem.status),
+                ClientError::Refused(problem) => exit_code(problem.status),
             };
         }
         match error.downcast_ref::<Failed>() {
@@ -139,29 +140,9 @@ impl Failed {
             ClientError::Refused(problem) if problem.status == 401 && problem.hint.is_none() => {
                 Some("--token TOKEN or $ABIDE_TOKEN says who you are; the home's own is in its file token".to_owned())
             }
-            ClientError::Refused(problem) => problem.hint.as_deref().map(in_our_words),
+            ClientError::Refused(problem) => problem.hint.clone(),
             ClientError::Foreign { .. } => Some("is --url the address of an abide daemon?".to_owned()),
             ClientError::BadUrl(_) => None,
         }
-    }
-}
-
-/// The daemon speaks of routes, which are commands here.
-fn in_our_words(hint: &str) -> String {
-    match hint {
-        "GET /v1/agents lists those there are" => "`abide agent list` has the agents there are".to_owned(),
-        "GET /v1/tokens lists them" => "`abide token list` has the tokens there are".to_owned(),
-        _ => hint.to_owned(),
-    }
-}
-
-/// A state or a policy that says no is 6. Wrong fields (400, 422) are an error like any: what the command line can know
-/// to be wrong it refuses by itself, with 2. A wrong token, too many requests and a daemon that is not ready are errors
-/// of the moment.
-fn of_status(status: u16) -> u8 {
-    match status {
-        404 => 8,
-        403 | 409 => 6,
-        _ => 1,
     }
 }

@@ -70,7 +70,7 @@ abide: 2 of 4 agents could not be stopped
     let [runs, unknown, all] = &errors[..] else { panic!("{}", ran.err) };
     assert_eq!((&runs["agent_id"], &runs["code"]), (&json!("c"), &json!("not_stopped")));
     assert_eq!((&unknown["agent_id"], &unknown["code"]), (&json!("nobody"), &json!("not_found")));
-    assert_eq!(unknown["hint"], "`abide agent list` has the agents there are");
+    assert_eq!(unknown["hint"], "`abide agent list` lists the agents (GET /v1/agents)");
     assert_eq!(*all, json!({ "error": "2 of 3 agents could not be started" }));
     assert_eq!(place.run(&["agent", "start", "nobody", "c"]).code, Some(8));
 }

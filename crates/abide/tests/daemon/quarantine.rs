@@ -149,7 +149,7 @@ fn stopping_all_agents_stops_the_children_of_one_that_is_damaged() {
     served.place.says(&["ledger", "compact"]);
     damage(&served.place);
     served.up();
-    until("its next turn", || (served.facts(child, "turn.started").len() == 2).then_some(()));
+    // Its turn may have begun again, or be fenced: it depends on which of the two agents was read first.
     let ran = served.place.run(&["agent", "stop", "--all"]);
     assert_eq!((ran.code, ran.out), (Some(6), format!("main is stopped\n{child} is stopped\n")), "{}", ran.err);
     assert!(ran.err.starts_with("abide: can't stop lead: lead is quarantined: "), "{}", ran.err);

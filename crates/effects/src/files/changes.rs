@@ -46,7 +46,7 @@ pub(super) fn make(root: &Root, changes: &[Change]) -> Result<Value, Refusal> {
             return Err(refusal);
         }
         let message = format!("{}; and these could not be put back: {}", refusal.message, stuck.join(", "));
-        return Err(Refusal::new(refusal.code, message, "look at what is in them now, and mend them by hand"));
+        return Err(Refusal::new(refusal.code, message).with_hint("look at what is in them now, and mend them by hand"));
     }
     remove_empty_folders(root, changes);
     let changed: Vec<Value> =

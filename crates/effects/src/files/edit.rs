@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::EditFile;
 use serde_json::Value;
 
@@ -111,8 +111,10 @@ fn missing(path: &Path, root: &Root) -> Refusal {
 fn not_there(path: &Path, bytes: &[u8], old: &str, mask: &Mask) -> Refusal {
     let message = format!("`old` is not in {}", shown(path));
     match near::nearest_lines(bytes, old.as_bytes(), mask) {
-        Some(near) => Refusal::new("no_match", format!("{message}. {near}"), "give `old` exactly as the file has it"),
-        None => Refusal::new("no_match", message, "nothing in it is like `old`: read the file, then edit it"),
+        Some(near) => Refusal::new(ErrorCode::NoMatch, format!("{message}. {near}"))
+            .with_hint("give `old` exactly as the file has it"),
+        None => Refusal::new(ErrorCode::NoMatch, message)
+            .with_hint("nothing in it is like `old`: read the file, then edit it"),
     }
 }
 
@@ -121,9 +123,5 @@ fn several(path: &Path, bytes: &[u8], at: &[usize]) -> Refusal {
     let lines: Vec<String> = at.iter().take(PLACES_NAMED).map(line).collect();
     let more = if at.len() > PLACES_NAMED { ", …" } else { "" };
     let (path, count, lines) = (shown(path), at.len(), lines.join(", "));
-    Refusal::new(
-        "several_matches",
-        format!("`old` is in {path} {count} times, in lines {lines}{more}"),
-        "give more of the lines around the one you mean, or say `all`: true to replace every one",
-    )
+    Refusal::new(ErrorCode::SeveralMatches, format!("`old` is in {path} {count} times, in lines {lines}{more}"))
 }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::Glob;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -21,7 +21,8 @@ pub(super) fn run(call: &Glob, root: &Root) -> Result<Value, Refusal> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     root.open_beneath(&folder, flags).map_err(|errno| root.refusal(&folder, errno))?;
     // A call is refused before, whose pattern is none.
-    let whole = Pattern::new(&call.pattern).map_err(|hint| Refusal::new("invalid_input", "no pattern", hint))?;
+    let whole = Pattern::new(&call.pattern)
+        .map_err(|hint| Refusal::new(ErrorCode::InvalidInput, "no pattern").with_hint(hint))?;
     let (prefix, pattern) = whole.split();
     let start = folder.join(prefix);
     let mut matches: Vec<String> = Vec::new();

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::Grep;
 use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -54,9 +54,10 @@ pub(super) fn run(call: &Grep, root: &Root) -> Result<Value, Refusal> {
         None => Default::default(),
     };
     // A call is refused before, whose patterns are none; said again here, not assumed.
-    let matcher = matcher(&call.pattern).map_err(|why| Refusal::new("invalid_input", why, "mend the pattern"))?;
+    let matcher = matcher(&call.pattern)
+        .map_err(|why| Refusal::new(ErrorCode::InvalidInput, why).with_hint("mend the pattern"))?;
     let filter = call.glob.as_deref().map(FileFilter::new).transpose();
-    let filter = filter.map_err(|why| Refusal::new("invalid_input", why, "mend the glob"))?;
+    let filter = filter.map_err(|why| Refusal::new(ErrorCode::InvalidInput, why).with_hint("mend the glob"))?;
     let mut searcher = searcher(call.context);
     let mut search = Search::new(call, &matcher, root.mask());
     let is_folder = root.open_beneath(&path, OFlags::PATH | OFlags::DIRECTORY).is_ok();

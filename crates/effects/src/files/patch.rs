@@ -7,7 +7,7 @@ mod parse;
 
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::{ApplyPatch, FilePatch, Side, WorkspacePath};
 use serde_json::Value;
 
@@ -61,7 +61,8 @@ impl Draft<'_> {
         };
         if let Some(link) = old.filter(|old| self.entries[*old].link && (!file.keeps_old || file.new.is_none())) {
             let message = format!("{} is a link to a file", self.entries[link].change.path);
-            return Err(Refusal::new("not_a_file", message, "patch the file itself; links are moved with ExecCommand"));
+            return Err(Refusal::new(ErrorCode::NotAFile, message)
+                .with_hint("patch the file itself; links are moved with ExecCommand"));
         }
         let name = file.new.as_ref().or(file.old.as_ref()).map(|path| shown(path.as_path())).unwrap_or_default();
         let bytes = fit::apply(&content.bytes, &file.hunks)
@@ -85,7 +86,7 @@ impl Draft<'_> {
             let leaves = |other: &FilePatch| !other.keeps_old && other.old.as_ref() == Some(new);
             if self.entries[target].change.after.is_some() && !all.iter().any(leaves) {
                 let message = format!("{} is already there", shown(new.as_path()));
-                return Err(Refusal::new("already_there", message, "patch the file that is there, or delete it first"));
+                return Err(Refusal::new(ErrorCode::AlreadyThere, message));
             }
             self.entries[target].moved_here = true;
             if let Some(old) = old.filter(|old| !file.keeps_old && !self.entries[*old].moved_here) {
@@ -133,7 +134,8 @@ impl Draft<'_> {
             return Ok(());
         }
         let message = format!("the files of the patch are more than {} bytes together", limits::PATCH_HELD_BYTES);
-        Err(Refusal::new("too_large", message, "give the patch in several parts; nothing was changed"))
+        Err(Refusal::new(ErrorCode::FileTooLarge, message)
+            .with_hint("give the patch in several parts; nothing was changed"))
     }
 }
 
@@ -146,11 +148,9 @@ fn refused(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::Misfit, mas
     let (old, new) = (side(Side::New), side(Side::Old));
     match misfit.why {
         Why::TooLarge => too_large(name, limits::FILE_BYTES + 1),
-        Why::Ambiguous => Refusal::new(
-            "ambiguous_hunk",
-            format!("{which} fits in several places, and not where it says"),
-            "give more lines around the change, or the right line numbers; nothing was changed",
-        ),
+        Why::Ambiguous => {
+            Refusal::new(ErrorCode::AmbiguousHunk, format!("{which} fits in several places, and not where it says"))
+        }
         Why::NotThere => {
             let applied = old != new && !new.is_empty() && memchr::memmem::find(bytes, &new).is_some();
             let hint = if applied {
@@ -161,7 +161,7 @@ fn refused(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::Misfit, mas
                 "give the lines around the change exactly as the file has them; nothing was changed"
             };
             let near = near::nearest_lines(bytes, &old, mask).map(|near| format!(". {near}")).unwrap_or_default();
-            Refusal::new("no_match", format!("{which} does not fit{near}"), hint)
+            Refusal::new(ErrorCode::NoMatch, format!("{which} does not fit{near}")).with_hint(hint)
         }
     }
 }
@@ -169,5 +169,6 @@ fn refused(name: &str, bytes: &[u8], file: &FilePatch, misfit: &fit::Misfit, mas
 fn left_over(name: &str, bytes: &[u8]) -> Refusal {
     let lines = memchr::memchr_iter(b'\n', bytes).count().max(1);
     let message = format!("the patch deletes {name}, but {lines} of its lines are not in the patch");
-    Refusal::new("no_match", message, "give all of its lines as deleted ones, or delete it with ExecCommand")
+    Refusal::new(ErrorCode::NoMatch, message)
+        .with_hint("give all of its lines as deleted ones, or delete it with ExecCommand")
 }

@@ -4,9 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use abide_kernel::input::Refusal;
 use abide_kernel::limits::IMAGE_BYTES;
 use abide_kernel::prompt::image::{media_type, whole};
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::ReadFile;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use rustix::io::Errno;
@@ -88,12 +88,11 @@ fn image(kind: &'static str, path: &Path, opened: Opened) -> Result<Value, Refus
         let message = format!("{} is an image of {size} bytes; one is shown up to {IMAGE_BYTES}", shown(path));
         let hint =
             "make a smaller one with ExecCommand, for example magick FILE -resize 1200x1200 small.jpg, and read that";
-        return Err(Refusal::new("too_large", message, hint));
+        return Err(Refusal::new(ErrorCode::FileTooLarge, message).with_hint(hint));
     }
     if let Err(wrong) = whole(&bytes) {
         let message = format!("{} is an image that can't be shown: {wrong}", shown(path));
-        let hint = "look at it with ExecCommand, for example file FILE; make it anew, or smaller, and read that";
-        return Err(Refusal::new("unreadable_image", message, hint));
+        return Err(Refusal::new(ErrorCode::UnreadableImage, message));
     }
     let image = json!({ "media_type": kind, "data": BASE64_STANDARD.encode(bytes) });
     Ok(json!({ "image": image, "content": "", "lines": 0, "truncated": false }))
@@ -227,15 +226,16 @@ fn refuse_binary(path: &Path, bytes: &[u8]) -> Result<(), Refusal> {
     } else {
         "look at it with ExecCommand, for example file FILE, or xxd FILE | head"
     };
-    Err(Refusal::new("binary_file", format!("{} is not text", shown(path)), hint))
+    Err(Refusal::new(ErrorCode::BinaryFile, format!("{} is not text", shown(path))).with_hint(hint))
 }
 
 fn past_the_end(call: &ReadFile, path: &Path, lines: &Lines) -> Refusal {
     let (path, offset) = (shown(path), call.offset);
     if lines.ended {
         let message = format!("{path} has {} lines; line {offset} is past its end", lines.begun);
-        return Refusal::new("past_the_end", message, "give an `offset` within the file, counted from 1");
+        return Refusal::new(ErrorCode::PastTheEnd, message);
     }
     let message = format!("line {offset} of {path} is not within its first {} bytes", limits::READ_LOOKED_AT_BYTES);
-    Refusal::new("too_large", message, "use ExecCommand, for example sed -n '5000000,5000100p' FILE, or Grep")
+    Refusal::new(ErrorCode::FileTooLarge, message)
+        .with_hint("use ExecCommand, for example sed -n '5000000,5000100p' FILE, or Grep")
 }

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::WorkspacePath;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
@@ -75,15 +75,14 @@ impl Root {
                 Ok(Root { folder, named, resolved, closed, read_only, unseen: None, mask: Mask::default() })
             }
             Err(Errno::NOSYS | Errno::PERM) => Err(Refusal::new(
-                "not_confined",
+                ErrorCode::NotConfined,
                 "this system does not let a path be resolved beneath a folder (openat2), so no file is opened",
-                "use Linux 5.6 or later, and a container whose filter of system calls allows openat2",
             )),
             Err(errno) => Err(Refusal::new(
-                "no_workspace",
+                ErrorCode::NoWorkspace,
                 format!("the workspace {} can't be opened: {}", workspace.display(), says(errno)),
-                "ask the operator to attach a folder that is there: abide agent show says which one it is",
-            )),
+            )
+            .with_hint("ask the operator to attach a folder that is there: abide agent show says which one it is")),
         }
     }
 
@@ -369,7 +368,7 @@ impl Root {
                 Some(near) => format!("did you mean {near}? Glob lists what is there"),
                 None => "Glob lists what is there, for example {\"pattern\": \"**/*\"}".to_owned(),
             };
-            return Refusal::new("not_found", format!("{} is not there", shown(path)), hint);
+            return Refusal::new(ErrorCode::NotFound, format!("{} is not there", shown(path))).with_hint(hint);
         }
         failed(path, errno)
     }
@@ -422,10 +421,10 @@ pub(super) fn opened_file(path: &Path, opened: OwnedFd) -> Result<Opened, Refusa
     regular(path, &stat)?;
     if made_up(&opened) {
         return Err(Refusal::new(
-            "not_a_file",
+            ErrorCode::NotAFile,
             format!("{} is made up by the system as it is read", shown(path)),
-            "read it with ExecCommand, if it has to be",
-        ));
+        )
+        .with_hint("read it with ExecCommand, if it has to be"));
     }
     Ok(Opened { file: File::from(opened), bytes: u64::try_from(stat.st_size).unwrap_or_default() })
 }
@@ -451,59 +450,52 @@ pub(super) fn regular(path: &Path, stat: &Stat) -> Result<(), Refusal> {
         FileType::Unknown => "no regular file",
     };
     let message = format!("{} is {what}", shown(path));
-    Err(Refusal::new("not_a_file", message, "name a regular file; ExecCommand can work with other kinds"))
+    Err(Refusal::new(ErrorCode::NotAFile, message)
+        .with_hint("name a regular file; ExecCommand can work with other kinds"))
 }
 
 fn is_folder(path: &Path) -> Refusal {
     let message = format!("{} is a folder", shown(path));
-    Refusal::new("is_a_folder", message, "name a file; Glob lists what is in a folder")
+    Refusal::new(ErrorCode::IsAFolder, message)
 }
 
 fn of_git(path: &Path) -> Refusal {
     let message = format!("{} is part of a repository's own records", shown(path));
-    Refusal::new(
-        "git_records",
-        message,
-        "change it with git, as a command; a folder counts as a git directory if it has HEAD, objects and refs",
-    )
+    Refusal::new(ErrorCode::GitRecords, message)
 }
 
 fn of_programs(path: &Path) -> Refusal {
     let message = format!("{} lies in a folder of PATH, which agents can only read", shown(path));
-    Refusal::new(
-        "read_only",
-        message,
-        "write elsewhere in the workspace, or ask the operator to change the daemon's PATH",
-    )
+    Refusal::new(ErrorCode::ReadOnly, message)
 }
 
 pub(super) fn outside(path: &Path) -> Refusal {
-    Refusal::new(
-        "outside_workspace",
-        format!("{} leads out of the workspace", shown(path)),
-        "name a path relative to the workspace; links that lead out of it, and absolute links, are not followed. What \
-         lies outside has to be copied in, or UseWorkspace has to make it the workspace",
-    )
+    Refusal::new(ErrorCode::OutsideWorkspace, format!("{} leads out of the workspace", shown(path)))
 }
 
 /// The world said no to `path`.
 pub(super) fn failed(path: &Path, errno: Errno) -> Refusal {
-    let (code, hint) = match errno {
-        Errno::XDEV => return outside(path),
-        Errno::ISDIR => return is_folder(path),
-        Errno::NOENT => ("not_found", "Glob lists what is there"),
-        Errno::NOTDIR => ("not_a_folder", "a file stands where the path has a folder: name another path"),
-        Errno::LOOP => ("too_many_links", "the links lead round in a circle: name the file itself"),
-        Errno::ACCESS | Errno::PERM => {
-            ("permission_denied", "its permissions forbid it, or it is hidden from agents: ask the operator")
+    let refusal = |code| Refusal::new(code, format!("{}: {}", shown(path), says(errno)));
+    match errno {
+        Errno::XDEV => outside(path),
+        Errno::ISDIR => is_folder(path),
+        Errno::NOENT => refusal(ErrorCode::NotFound).with_hint("Glob lists what is there"),
+        Errno::NOTDIR => {
+            refusal(ErrorCode::NotAFolder).with_hint("a file stands where the path has a folder: name another path")
         }
-        Errno::NOSPC | Errno::DQUOT => ("disk_full", "nothing was changed: make room, then do it again"),
-        Errno::ROFS => ("read_only", "the file system can't be written to: name a path elsewhere in the workspace"),
-        Errno::NAMETOOLONG => ("invalid_input", "a name has at most 255 bytes: choose a shorter one"),
-        Errno::AGAIN => ("busy", "something is renaming folders there all the time: wait until it is done, try again"),
-        _ => ("io_error", "try again; if it stays so, tell the operator"),
-    };
-    Refusal::new(code, format!("{}: {}", shown(path), says(errno)), hint)
+        Errno::LOOP => refusal(ErrorCode::TooManyLinks),
+        Errno::ACCESS | Errno::PERM => refusal(ErrorCode::PermissionDenied),
+        Errno::NOSPC | Errno::DQUOT => {
+            refusal(ErrorCode::DiskFull).with_hint("nothing was changed: make room, then do it again")
+        }
+        Errno::ROFS => refusal(ErrorCode::ReadOnly)
+            .with_hint("the file system can't be written to: name a path elsewhere in the workspace"),
+        Errno::NAMETOOLONG => {
+            refusal(ErrorCode::InvalidInput).with_hint("a name has at most 255 bytes: choose a shorter one")
+        }
+        Errno::AGAIN => refusal(ErrorCode::Busy),
+        _ => refusal(ErrorCode::IoError),
+    }
 }
 
 fn says(errno: Errno) -> String {

@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use rustix::fs::{self, AtFlags, FlockOperation, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
@@ -136,7 +136,7 @@ fn errno(error: &std::io::Error) -> Errno {
 pub(super) fn too_large(path: &str, bytes: u64) -> Refusal {
     let (path, most) = (shown(std::path::Path::new(path)), limits::FILE_BYTES);
     let message = format!("{path} has {bytes} bytes; at most {most} are worked on at once");
-    Refusal::new("too_large", message, "change it with ExecCommand, or split it")
+    Refusal::new(ErrorCode::FileTooLarge, message).with_hint("change it with ExecCommand, or split it")
 }
 
 const PREFIX: &str = ".abide-write-";

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{self, AtFlags, FileType, OFlags};
 
@@ -73,7 +73,7 @@ pub(super) fn walk(
 ) -> Result<Walked, Refusal> {
     if start.components().any(|part| part == Component::Normal(OsStr::new(".git"))) {
         let message = format!("{} is git's own, and not searched", shown(start));
-        return Err(Refusal::new("not_searched", message, "ask git about it, through ExecCommand"));
+        return Err(Refusal::new(ErrorCode::NotSearched, message));
     }
     let open = |path: &Path| {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;

@@ -1,6 +1,6 @@
 //! Writes a whole file.
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::WriteFile;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(super) fn run(call: &WriteFile, root: &Root) -> Result<Value, Refusal> {
     let before = match target.content() {
         Ok(before) => before,
         // Too much to compare with, but nothing speaks against replacing it.
-        Err(refusal) if refusal.code == "too_large" => {
+        Err(refusal) if refusal.code == ErrorCode::FileTooLarge => {
             let mode = target.stat()?.map_or(PLAIN, |stat| stat.st_mode);
             target.write(call.content.as_bytes(), mode)?;
             return Ok(json!({ "changed": [{ "path": shown(&path), "action": "updated" }] }));

@@ -7,6 +7,7 @@ use abide_kernel::credentials::Credentials;
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, ExecId, TaskId};
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::{Command, ExecCommand};
 use abide_kernel::vocabulary::TaskStatus;
@@ -147,7 +148,7 @@ impl Hands {
         let running = self.0.tasks.of(agent);
         if running >= limits::COMMANDS_MAX {
             let message = format!("{running} commands of this agent run already");
-            return Err(Refusal::new("too_many_commands", message, "wait for some of them, or stop them: TaskList"));
+            return Err(Refusal::new(ErrorCode::TooManyCommands, message));
         }
         let (hands, owner, turn) = (self.clone(), agent.clone(), exec_id.cloned());
         let (desk, protection) = blocking(move || {
@@ -163,8 +164,7 @@ impl Hands {
         .await?;
         let launch = launch(agent, &desk, protection, task_id, command, place.network)?;
         let (launch, missing) = self.give(launch, credentials);
-        let started = self.0.processes.start(launch).await;
-        let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
+        let process = self.0.processes.start(launch).await?;
         self.0.tasks.started(agent, process.running());
         Ok(Started { process, desk, missing })
     }
@@ -197,7 +197,7 @@ impl Hands {
             let message =
                 format!("{} has a repository whose hooks and settings this sandbox can't protect", desk.root.display());
             let hint = "install bubblewrap, use a worktree, or set the sandbox to `auto`";
-            return Err(Refusal::new("unprotected", message, hint));
+            return Err(Refusal::new(ErrorCode::Unprotected, message).with_hint(hint));
         }
         Ok(Protection::default())
     }
@@ -215,7 +215,7 @@ fn launch(
     let inside = |cwd: &PathBuf| cwd.is_dir() && cwd.starts_with(&desk.root);
     let Some(cwd) = desk.root.join(workdir).canonicalize().ok().filter(inside) else {
         let message = format!("{workdir} is no folder in the workspace {}", desk.root.display());
-        return Err(Refusal::new("no_workdir", message, "give a folder that is there, relative to the workspace"));
+        return Err(Refusal::new(ErrorCode::NoWorkdir, message));
     };
     let Surroundings { read, write, git_config, .. } = desk.surroundings.clone();
     Ok(Launch {

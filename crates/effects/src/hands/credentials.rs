@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use abide_kernel::credentials::Credentials;
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::Hands;
 use crate::process::{Launch, SshAgent};
@@ -26,8 +26,12 @@ pub struct Misfit {
 }
 
 impl Misfit {
-    fn new(pointer: impl Into<String>, code: &'static str, message: impl Into<String>, hint: &str) -> Misfit {
-        Misfit { pointer: pointer.into(), refusal: Refusal::new(code, message, hint) }
+    fn new(pointer: impl Into<String>, refusal: Refusal) -> Misfit {
+        Misfit { pointer: pointer.into(), refusal }
+    }
+
+    fn wrong_fields(pointer: impl Into<String>, problem: impl Into<String>) -> Misfit {
+        Misfit::new(pointer, Refusal::new(ErrorCode::WrongFields, problem))
     }
 }
 
@@ -57,7 +61,7 @@ impl Hands {
 
     /// Whether an agent can be given these here and now.
     pub fn check_credentials(&self, credentials: &Credentials) -> Result<(), Misfit> {
-        let wrong = |pointer: String, problem: String| Misfit::new(pointer, "wrong_fields", problem, "");
+        let wrong = |pointer: String, problem: String| Misfit::wrong_fields(pointer, problem);
         for (name, value) in &credentials.env {
             let pointer = format!("/env/{name}");
             secrets::check_variable(name).map_err(|problem| wrong(pointer.clone(), problem))?;
@@ -100,22 +104,21 @@ impl Hands {
     }
 
     fn check_secret(&self, name: &str, pointer: &str) -> Result<(), Misfit> {
-        secrets::check_name(name).map_err(|problem| Misfit::new(pointer, "wrong_fields", problem, ""))?;
+        secrets::check_name(name).map_err(|problem| Misfit::wrong_fields(pointer, problem))?;
         if self.0.secrets.is_set(name) {
             return Ok(());
         }
         let message = format!("there is no secret {name}, neither in the home nor in the daemon's environment");
-        Err(Misfit::new(pointer, "no_secret", message, &format!("set it first: abide secret set {name} < FILE")))
+        Err(Misfit::new(pointer, Refusal::new(ErrorCode::NoSecret, message).fill("name", name)))
     }
 
     fn check_ssh_agent(&self) -> Result<(), Misfit> {
         if !self.sandbox().shows_sockets() {
-            return Err(Misfit { pointer: "/ssh_agent".to_owned(), refusal: self.sandbox().no_ssh_agent() });
+            return Err(Misfit::new("/ssh_agent", self.sandbox().no_ssh_agent()));
         }
         if self.ssh_socket().is_none() {
             let message = "the daemon has no ssh agent: SSH_AUTH_SOCK was not set when it started, or names no socket";
-            let hint = "start an ssh agent, set SSH_AUTH_SOCK, and start the daemon again";
-            return Err(Misfit::new("/ssh_agent", "no_ssh_agent", message, hint));
+            return Err(Misfit::new("/ssh_agent", Refusal::new(ErrorCode::NoSshAgent, message)));
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::vocabulary::WorkspaceMode;
 
@@ -96,7 +97,7 @@ impl Hands {
         let Some(known) = self.0.known_folders.get(agent, root) else { return Ok(None) };
         match known.open_folder(root) {
             Ok(_) => Ok(Some(known)),
-            Err(refusal) if refusal.code == "missing" && root == self.own_folder(agent) => {
+            Err(refusal) if refusal.code == ErrorCode::Missing && root == self.own_folder(agent) => {
                 self.0.known_folders.forget_one(agent, root);
                 Ok(None)
             }
@@ -149,7 +150,7 @@ impl Hands {
         let found = made.and_then(|path| Ok(Workspace { identity: FileIdentity::of(&path)?, path, git: None }));
         found.map_err(|error| {
             let hint = transient::hint(&error, "see to the disk, or give the agent a workspace");
-            Refusal::new("no_workspace", format!("{} can't be made: {error}", path.display()), hint)
+            Refusal::new(ErrorCode::NoWorkspace, format!("{} can't be made: {error}", path.display())).with_hint(hint)
         })
     }
 }
@@ -178,6 +179,7 @@ impl Surroundings {
 fn give(folder: &Path, repositories: &Repositories) -> Result<(), Refusal> {
     programs::give_folder(repositories.home(), folder).map_err(|error| {
         let message = format!("{} could not be recorded as a folder of an agent: {error}", folder.display());
-        Refusal::new("io", message, transient::hint(&error, "see that the home can be read and written"))
+        Refusal::new(ErrorCode::Io, message)
+            .with_hint(transient::hint(&error, "see that the home can be read and written"))
     })
 }

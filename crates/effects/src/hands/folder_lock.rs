@@ -13,6 +13,7 @@ use std::time::Duration;
 use abide_kernel::explain::{FolderHolder, FolderWait, HeldFolder};
 use abide_kernel::id::{AgentId, ExecId};
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -394,7 +395,8 @@ impl Hands {
         let marked = blocking(move || owner.mark(&folder)).await;
         marked.map_err(|error| {
             let message = format!("{} could not be taken: {error}", root.display());
-            Refusal::new("io", message, transient::hint(&error, "see that the daemon can open the folder"))
+            Refusal::new(ErrorCode::Io, message)
+                .with_hint(transient::hint(&error, "see that the daemon can open the folder"))
         })
     }
 
@@ -446,7 +448,5 @@ fn occupied(holder: &FolderHolder, root: &Path, wait: Duration) -> Refusal {
     let wanted = root.display().to_string();
     let meant = if holder.folder == wanted { String::new() } else { format!(", and {wanted} overlaps with it") };
     let message = format!("{}{meant}; this call waited {} ms for it", holder.sentence(), wait.as_millis());
-    let hint = "try again when that turn and its tasks are over (Sleep ends yours until then), or work in a folder of \
-                your own: UseWorkspace with mode worktree";
-    Refusal::new("occupied", message, hint)
+    Refusal::new(ErrorCode::Occupied, message)
 }

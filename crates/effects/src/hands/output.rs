@@ -5,6 +5,7 @@ use std::time::Duration;
 use abide_kernel::act_result::told;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Reads, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::tool::{TaskInput, TaskOutput};
 use abide_kernel::views::task::{OutputRead, TaskTaken};
 use abide_kernel::vocabulary::ReadStatus;
@@ -56,7 +57,7 @@ impl Hands {
         blocking(move || {
             let unknown = |error: std::io::Error| {
                 let message = format!("there is no output of {}: {error}", wanted.task_id);
-                Refusal::new("not_found", message, "list the tasks")
+                Refusal::new(ErrorCode::NotFound, message).with_hint("list the tasks")
             };
             let total = read_kept(&folder, u64::MAX, 0).map_err(unknown)?.total;
             read_kept(&folder, offset(&wanted, total), limits::TASK_OUTPUT_BYTES).map_err(unknown)
@@ -72,7 +73,7 @@ impl Hands {
     pub async fn write_input(&self, agent: &AgentId, wanted: &TaskInput) -> Result<TaskTaken, Refusal> {
         let (task, input) = (&wanted.task_id, wanted.input.as_bytes());
         let Some(held) = self.0.tasks.get(agent, task) else {
-            return Err(Refusal::new("not_running", format!("{task} is not a running task"), "list the tasks"));
+            return Err(Refusal::new(ErrorCode::NotRunning, format!("{task} is not a running task")));
         };
         let written = match input {
             [] => Ok(0),
@@ -87,12 +88,12 @@ impl Hands {
                 Ok(TaskTaken { accepted, bytes: bytes as u64 })
             }
             Err(error) => {
-                let (code, hint) = match error {
-                    InputError::NotAccepted => ("takes_no_input", "start it with accepts_input"),
-                    InputError::Closed => ("input_closed", "look at its output: it may have ended"),
-                    InputError::Full => ("input_full", "it does not read; look at its output, and try again later"),
+                let code = match error {
+                    InputError::NotAccepted => ErrorCode::TakesNoInput,
+                    InputError::Closed => ErrorCode::InputClosed,
+                    InputError::Full => ErrorCode::InputFull,
                 };
-                Err(Refusal::new(code, format!("{task}: {error}"), hint))
+                Err(Refusal::new(code, format!("{task}: {error}")))
             }
         }
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use abide_kernel::AgentState;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::{Hands, blocking};
 use crate::workspace::{self, Removed, WORKTREES};
@@ -64,7 +64,8 @@ impl Hands {
                 Ok(folders) => folders,
                 Err(error) => {
                     let hint = "give the daemon's user access to it";
-                    let why = Refusal::new("unreadable", format!("it can't be looked at: {error}"), hint);
+                    let why =
+                        Refusal::new(ErrorCode::Unreadable, format!("it can't be looked at: {error}")).with_hint(hint);
                     return vec![Reconciled::Kept { folder: ours, why }];
                 }
             };

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use abide_kernel::fact::{self, WorkspaceAttached};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::UseWorkspace;
 use abide_kernel::vocabulary::WorkspaceMode;
@@ -38,7 +39,8 @@ impl Hands {
             if running > 0 {
                 // They write where it is now; nobody else may until they are over.
                 let hint = "wait for them or stop them first: TaskList";
-                return Err(Refusal::new("in_use", format!("{running} commands still run where you are"), hint));
+                return Err(Refusal::new(ErrorCode::InUse, format!("{running} commands still run where you are"))
+                    .with_hint(hint));
             }
             let (bound, folder) = hands.bind(&owner, &path, mode, Asker::Model(&place))?;
             hands.0.known_folders.choose(&owner, &folder.path, folder.identity);
@@ -197,6 +199,5 @@ fn within(there: &Path, mode: WorkspaceMode, place: &ToolPlacement) -> Result<()
         return Ok(());
     }
     let message = format!("{} is in no folder that is attached to this agent", there.display());
-    let hint = "choose a folder that is attached, or ask the operator to attach this one: abide workspace attach";
-    Err(Refusal::new("not_attached", message, hint))
+    Err(Refusal::new(ErrorCode::NotAttached, message))
 }

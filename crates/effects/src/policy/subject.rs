@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::WorkspacePath;
 use abide_kernel::visible::is_hidden;
 use serde_json::Value;
@@ -75,7 +75,7 @@ impl Subject {
         let root = match (workspace.and(caller.root), &opened) {
             (Some(root), _) | (None, Some(Ok(root))) => LookedAt::Folder(root),
             // There is none yet.
-            (None, None | Some(Err(Refusal { code: "missing", .. }))) => LookedAt::Nothing,
+            (None, None | Some(Err(Refusal { code: ErrorCode::Missing, .. }))) => LookedAt::Nothing,
             (None, Some(Err(_))) => LookedAt::Elsewhere,
         };
         let paths = paths.into_iter().map(|named| NamedPath::new(&named.path, root, named.is_read)).collect();

@@ -23,31 +23,32 @@ use super::mounts::Protection;
 use super::orders::{self, Orders, Report, Root, SUPERVISE};
 use super::output::Bounded;
 use super::owner::Begun;
-use super::{Bounds, Launch, Owner, Shared, StartError, Store, disk, family, kept, marker, ssh, sweep, wires};
+use super::{Bounds, Launch, Owner, Shared, Store, disk, family, kept, marker, ssh, sweep, wires};
 use crate::limits;
 use crate::programs;
 use crate::sandbox::environment::{self, Given};
 use crate::sandbox::{Allowed, Mechanism};
 use crate::transient;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
-pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError> {
+pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, Refusal> {
     if owner.sandbox.refuses() {
         let why = owner.sandbox.problems().join("; ");
-        let hint = "make one of them work, or set the sandbox to `auto` to run commands without one";
-        return Err(StartError::new("sandbox_required", format!("no sandbox works here: {why}"), hint));
+        return Err(Refusal::new(ErrorCode::SandboxRequired, format!("no sandbox works here: {why}")));
     }
     if let Some(short) = owner.disks.shortage(&launch.agent) {
         let message = format!("a command of this agent was ended to keep room on the disk: {short}");
-        return Err(StartError::new("disk_reserve", message, "make room, or wait until there is some"));
+        return Err(Refusal::new(ErrorCode::DiskReserve, message));
     }
     if launch.ssh_agent.is_some() && owner.sandbox.mechanism() != Mechanism::Bubblewrap {
-        let refusal = owner.sandbox.no_ssh_agent();
-        return Err(StartError::new(refusal.code, refusal.message, refusal.hint));
+        return Err(owner.sandbox.no_ssh_agent());
     }
     let Protection { pinned, read_only, .. } = &launch.protection;
     if let Some(path) = pinned.iter().chain(read_only).find(|path| path.to_str().is_none()) {
         let message = format!("the repository at {} can't be protected: its path is not UTF-8", path.display());
-        return Err(StartError::new("not_utf8", message, "rename it, or move it out of the workspace"));
+        return Err(
+            Refusal::new(ErrorCode::NameNotUtf8, message).with_hint("rename it, or move it out of the workspace")
+        );
     }
     let began = SystemTime::now();
     let nth = owner.started.fetch_add(1, Ordering::Relaxed);
@@ -122,18 +123,17 @@ pub(super) fn begin(owner: &Owner, launch: &Launch) -> Result<Begun, StartError>
     hired.instruct(&orders, launch)
 }
 
-fn failed(error: &io::Error) -> StartError {
+fn failed(error: &io::Error) -> Refusal {
     let hint = transient::hint(error, "look at the machine: memory, disk, open files, processes");
-    StartError::new("system", format!("the command could not be started: {error}"), hint)
+    Refusal::new(ErrorCode::System, format!("the command could not be started: {error}")).with_hint(hint)
 }
 
-fn bad_folder(path: &Path, why: &dyn std::fmt::Display) -> StartError {
-    let hint = "name a folder that exists, by its real path";
-    StartError::new("bad_folder", format!("{} can't be used: {why}", path.display()), hint)
+fn bad_folder(path: &Path, why: &dyn std::fmt::Display) -> Refusal {
+    Refusal::new(ErrorCode::BadFolder, format!("{} can't be used: {why}", path.display()))
 }
 
 /// A folder that is there, by its real name.
-fn folder(path: &Path) -> Result<PathBuf, StartError> {
+fn folder(path: &Path) -> Result<PathBuf, Refusal> {
     let real = path.canonicalize().map_err(|error| bad_folder(path, &error))?;
     if !real.is_dir() {
         return Err(bad_folder(path, &"it is no folder"));
@@ -146,7 +146,7 @@ fn folder(path: &Path) -> Result<PathBuf, StartError> {
 
 /// A folder that a command may write to. One that is reached through a symbolic link is refused: whoever may write
 /// where the link lies could turn it to any place, and have that place opened.
-fn writable(owner: &Owner, path: &Path) -> Result<Root, StartError> {
+fn writable(owner: &Owner, path: &Path) -> Result<Root, Refusal> {
     let real = folder(path)?;
     if real != path {
         return Err(bad_folder(path, &format_args!("it leads through a symbolic link to {}", real.display())));
@@ -171,7 +171,7 @@ struct Places {
     readable: Vec<Root>,
 }
 
-fn places(owner: &Owner, launch: &Launch) -> Result<Places, StartError> {
+fn places(owner: &Owner, launch: &Launch) -> Result<Places, Refusal> {
     let paths = std::iter::once(&launch.root).chain(&launch.extra_write);
     let roots: Vec<Root> = paths.map(|path| writable(owner, path)).collect::<Result<_, _>>()?;
     // What is gone, or is behind a link by now, is not shown.
@@ -189,11 +189,10 @@ fn places(owner: &Owner, launch: &Launch) -> Result<Places, StartError> {
     Ok(Places { allowed, roots, readable })
 }
 
-fn too_wide(path: &Path, secret: &Path) -> StartError {
-    StartError::new(
-        "workspace_too_wide",
+fn too_wide(path: &Path, secret: &Path) -> Refusal {
+    Refusal::new(
+        ErrorCode::WorkspaceTooWide,
         format!("{} can't be a workspace: {} lies in it, which no command may read", path.display(), secret.display()),
-        "use a folder that holds the work and nothing else",
     )
 }
 
@@ -328,7 +327,7 @@ struct Reach {
 }
 
 impl Hired {
-    fn instruct(mut self, orders: &Orders, launch: &Launch) -> Result<Begun, StartError> {
+    fn instruct(mut self, orders: &Orders, launch: &Launch) -> Result<Begun, Refusal> {
         match self.exchange(orders, launch) {
             Ok((supervisor, wires, bell)) => Ok(self.begun(supervisor, wires, bell, launch)),
             Err(error) => Err(self.dismiss(&error)),
@@ -361,7 +360,7 @@ impl Hired {
         Ok((supervisor, ours, bell))
     }
 
-    fn dismiss(mut self, error: &io::Error) -> StartError {
+    fn dismiss(mut self, error: &io::Error) -> Refusal {
         let _gone = self.child.kill();
         let _status = self.child.wait();
         // Nothing, unless the command began and kept its supervisor from saying so.
@@ -377,7 +376,7 @@ impl Hired {
             (said, _) => said.to_owned(),
         };
         let hint = "`abide doctor` tries the sandbox and says what is wrong with it";
-        StartError::new("not_started", format!("the command could not be started: {why}"), hint)
+        Refusal::new(ErrorCode::NotStarted, format!("the command could not be started: {why}")).with_hint(hint)
     }
 
     fn begun(mut self, supervisor: Member, mut wires: wires::Ours, bell: OwnedFd, launch: &Launch) -> Begun {

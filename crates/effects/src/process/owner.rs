@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use abide_kernel::refusal::Refusal;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -21,11 +22,11 @@ use super::heads::{self, Heads};
 use super::orders::{self, Ask, Report};
 use super::supervise::out_of_memory;
 use super::sweep::{self, Swept};
-use super::{Bounds, Ended, Handle, Launch, Owner, Process, Shared, StartError, Store, family, wires};
+use super::{Bounds, Ended, Handle, Launch, Owner, Process, Shared, Store, family, wires};
 use crate::limits;
 use crate::secrets::MaskedStream;
 
-pub(super) fn own(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Result<Process, StartError>>) {
+pub(super) fn own(owner: Arc<Owner>, launch: Launch, ready: oneshot::Sender<Result<Process, Refusal>>) {
     match begin::begin(&owner, &launch) {
         Ok(begun) => {
             // The command has streams of its own by now: who reads their other ends has to see it close them.

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::{FileCall, ReadFile, ReadSkill, WorkspacePath};
 use rustix::fs::{Dir, FileType, OFlags};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ pub(crate) fn run(call: &ReadSkill, at: &Whereabouts<'_>) -> Result<Value, Refus
     let mut result = match read(found, Path::new(FILE), call.offset.unwrap_or(found.body), call.limit) {
         Ok(result) => result,
         // A head and nothing more.
-        Err(refusal) if refusal.code == "past_the_end" && call.offset.is_none() => {
+        Err(refusal) if refusal.code == ErrorCode::PastTheEnd && call.offset.is_none() => {
             json!({ "content": "", "lines": found.body - 1, "truncated": false })
         }
         Err(refusal) => return Err(refusal),
@@ -46,13 +46,14 @@ pub(crate) fn run(call: &ReadSkill, at: &Whereabouts<'_>) -> Result<Value, Refus
 fn read(found: &Found, path: &Path, offset: u64, limit: u64) -> Result<Value, Refusal> {
     let whole = found.folder.join(path);
     let path = whole.to_str().ok_or("a path is UTF-8").and_then(WorkspacePath::new);
-    let path = path.map_err(|hint| Refusal::new("invalid_input", "the path can't be one of a file", hint))?;
-    files::run(&FileCall::Read(ReadFile { path, offset, limit }), &found.root).map_err(|refusal| match refusal.code {
-        "not_found" => {
-            let hint = "ReadSkill with `skill` alone lists the files that there are";
-            Refusal { hint: hint.to_owned(), ..refusal }
+    let path =
+        path.map_err(|hint| Refusal::new(ErrorCode::InvalidInput, "the path can't be one of a file").with_hint(hint))?;
+    files::run(&FileCall::Read(ReadFile { path, offset, limit }), &found.root).map_err(|refusal| {
+        if refusal.code == ErrorCode::NotFound {
+            refusal.with_hint("ReadSkill with `skill` alone lists the files that there are")
+        } else {
+            refusal
         }
-        _ => refusal,
     })
 }
 
@@ -104,7 +105,7 @@ fn no_skill(call: &ReadSkill, found: &[Found], broken: &[Broken]) -> Refusal {
     let named = |broken: &&Broken| Path::new(&broken.path).file_name().is_some_and(|name| name == call.skill.as_str());
     if let Some(Broken { path, problem }) = broken.iter().find(named) {
         let message = format!("the skill in {path} can't be used: {problem}");
-        return Refusal::new("broken_skill", message, "tell the operator, or put it right where it lies");
+        return Refusal::new(ErrorCode::BrokenSkill, message);
     }
     let names: Vec<&str> = found.iter().map(|found| found.skill.name.as_str()).collect();
     let hint = match (nearest(&call.skill, names.iter().copied()), names.is_empty()) {
@@ -112,5 +113,6 @@ fn no_skill(call: &ReadSkill, found: &[Found], broken: &[Broken]) -> Refusal {
         (Some(near), false) => format!("did you mean {near}? The skills are: {}", names.join(", ")),
         (None, false) => format!("the skills are: {}", names.join(", ")),
     };
-    Refusal::new("not_found", format!("there is no skill {}", crate::tools::quoted(&call.skill)), hint)
+    Refusal::new(ErrorCode::NotFound, format!("there is no skill {}", crate::tools::quoted(&call.skill)))
+        .with_hint(hint)
 }

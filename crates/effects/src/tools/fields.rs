@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use abide_kernel::id::TaskId;
-use abide_kernel::refusal::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::WorkspacePath;
 use serde_json::{Map, Value};
 
@@ -168,7 +168,7 @@ impl<'a> Fields<'a> {
 }
 
 pub(super) fn invalid(message: impl Into<String>, hint: impl Into<String>) -> Refusal {
-    Refusal::new("invalid_input", message, hint)
+    Refusal::new(ErrorCode::InvalidInput, message).with_hint(hint)
 }
 
 /// What somebody else wrote, short and on one line.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use abide_kernel::effect::ModelCall;
-use abide_kernel::refusal::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::Role;
 use serde_json::Value;
@@ -84,7 +84,8 @@ impl ToolSet {
     /// Refuses a call that names no tool of the set.
     fn missing(&self, name: &str) -> Refusal {
         if ALL.iter().any(|tool| tool.name == name) {
-            return Refusal::new("tool_not_offered", format!("{name} can't be called here"), self.instead());
+            return Refusal::new(ErrorCode::ToolNotOffered, format!("{name} can't be called here"))
+                .with_hint(self.instead());
         }
         let names: Vec<&str> = self.iter().map(|tool| tool.name).collect();
         let list = match names.is_empty() {
@@ -95,7 +96,7 @@ impl ToolSet {
             Some(near) => format!("did you mean {near}? {list}"),
             None => list,
         };
-        Refusal::new("unknown_tool", format!("there is no tool {}", quoted(name)), hint)
+        Refusal::new(ErrorCode::UnknownTool, format!("there is no tool {}", quoted(name))).with_hint(hint)
     }
 
     /// The hint for a call that can't be made.

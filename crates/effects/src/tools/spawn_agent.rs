@@ -1,7 +1,7 @@
 //! `SpawnAgent`: hands a part of the work to a child, or brings a named agent into being.
 
 use abide_kernel::id::WorkItemId;
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::{HostCall, RecordCall, SpawnAgent, ToolCall};
 use abide_kernel::vocabulary::ChildWorkspace;
 use serde_json::{Value, json};
@@ -74,5 +74,5 @@ pub fn refuse_unoffered_model(call: &mut ToolCall, offered: &[String]) {
          [models.\"PROVIDER/MODEL\"]",
         offered.join(", ")
     );
-    *call = ToolCall::Refused(Refusal::new("model_not_offered", message, hint));
+    *call = ToolCall::Refused(Refusal::new(ErrorCode::ModelNotOffered, message).with_hint(hint));
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::durable;
 use super::remove::Removed;
@@ -75,7 +75,7 @@ impl<'a> Aside<'a> {
     pub(super) fn move_there(&self) -> Result<(), Refusal> {
         if is_there(&self.folder) {
             let message = format!("{} is in the way", self.folder.display());
-            return Err(Refusal::new("in_the_way", message, "look at it and move it elsewhere; nothing was removed"));
+            return Err(Refusal::new(ErrorCode::InTheWay, message));
         }
         fs::rename(&self.worktree.path, &self.folder).map_err(|error| self.failed(&error))
     }
@@ -117,7 +117,7 @@ impl<'a> Aside<'a> {
         let (path, folder) = (self.worktree.path.display(), self.folder.display());
         let message = format!("{path} could not be taken away by way of {folder}: {error}");
         let usual = "see that both can be written to, then remove it again; its work is saved or there";
-        Refusal::new("io", message, transient::hint(error, usual))
+        Refusal::new(ErrorCode::Io, message).with_hint(transient::hint(error, usual))
     }
 }
 

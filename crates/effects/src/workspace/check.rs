@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use rustix::fs::{Access, access};
 
-use super::repository::{DAMAGED, Repository};
+use super::repository::Repository;
 use super::view::View;
 use super::{GitRoot, Repositories, WORKTREES, Workspace};
 use crate::transient;
@@ -42,7 +42,7 @@ impl Repositories {
     pub fn check_again(&self, path: &Path) -> Result<Workspace, Refusal> {
         let (path, identity) = self.usable(path, |real| unturned(path, real))?;
         let git = match git_root(&path, self) {
-            Err(refusal) if refusal.code == DAMAGED => None,
+            Err(refusal) if refusal.code == ErrorCode::DamagedRepository => None,
             found => found?,
         };
         Ok(Workspace { path, identity, git })
@@ -86,7 +86,7 @@ fn real_path(path: &Path) -> Result<PathBuf, Refusal> {
     }
     if !path.is_absolute() {
         let message = format!("{} is a relative path", path.display());
-        return Err(Refusal::new("relative_path", message, "give the folder's whole path, from / on"));
+        return Err(Refusal::new(ErrorCode::RelativePath, message).with_hint("give the folder's whole path, from / on"));
     }
     let found = fs::canonicalize(path).map_err(|error| unreachable_path(path, &error))?;
     // A link may lead from a good name to a bad one.
@@ -95,7 +95,7 @@ fn real_path(path: &Path) -> Result<PathBuf, Refusal> {
     }
     if !found.is_dir() {
         let message = format!("{} is not a folder", found.display());
-        return Err(Refusal::new("not_a_folder", message, "give the folder that it is in"));
+        return Err(Refusal::new(ErrorCode::NotAFolder, message).with_hint("give the folder that it is in"));
     }
     Ok(found)
 }
@@ -104,36 +104,32 @@ fn real_path(path: &Path) -> Result<PathBuf, Refusal> {
 fn usable(found: &Path, home: &Path) -> Result<(), Refusal> {
     if found.parent().is_none() {
         let message = "the root of the file system can't be a workspace";
-        return Err(Refusal::new("root_folder", message, "give the folder of one project"));
+        return Err(Refusal::new(ErrorCode::RootFolder, message));
     }
     apart_from_home(found, home)?;
     access(found, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
         let message = format!("{} can't be written to: {error}", found.display());
-        Refusal::new(
-            "not_writable",
-            message,
-            "give the daemon's user the right to write there, or choose another folder",
-        )
+        Refusal::new(ErrorCode::NotWritable, message)
     })
 }
 
 fn not_utf8(path: &Path) -> Refusal {
     let message = format!("{} is not UTF-8", path.display());
-    Refusal::new("not_utf8", message, "rename the folder, or make one with a plain name")
+    Refusal::new(ErrorCode::NameNotUtf8, message)
 }
 
 fn unreachable_path(path: &Path, error: &io::Error) -> Refusal {
     let shown = path.display();
     if error.kind() == io::ErrorKind::NotFound {
         let hint = "create the folder first, or correct the path; nothing else is used in its place";
-        return Refusal::new("missing", format!("{shown} does not exist"), hint);
+        return Refusal::new(ErrorCode::Missing, format!("{shown} does not exist")).with_hint(hint);
     }
     if error.kind() == io::ErrorKind::NotADirectory {
         let message = format!("{shown} leads through a file");
-        return Refusal::new("not_a_folder", message, "correct the path");
+        return Refusal::new(ErrorCode::NotAFolder, message).with_hint("correct the path");
     }
     let hint = transient::hint(error, "give the daemon's user access to every folder on the way");
-    Refusal::new("unreadable", format!("{shown} can't be reached: {error}"), hint)
+    Refusal::new(ErrorCode::Unreadable, format!("{shown} can't be reached: {error}")).with_hint(hint)
 }
 
 fn apart_from_home(found: &Path, home: &Path) -> Result<(), Refusal> {
@@ -141,12 +137,12 @@ fn apart_from_home(found: &Path, home: &Path) -> Result<(), Refusal> {
     let shown = found.display();
     if home.starts_with(found) && home != found {
         let message = format!("{shown} contains the runtime's own folder {}", home.display());
-        return Err(Refusal::new("contains_home", message, "choose a folder that does not contain it"));
+        return Err(Refusal::new(ErrorCode::ContainsHome, message));
     }
     let worktrees = home.join(WORKTREES);
     if found.starts_with(&home) && (found == worktrees || !found.starts_with(&worktrees)) {
         let message = format!("{shown} is part of the runtime's own folder {}", home.display());
-        return Err(Refusal::new("inside_home", message, "choose a folder outside of it"));
+        return Err(Refusal::new(ErrorCode::InsideHome, message));
     }
     Ok(())
 }
@@ -155,7 +151,9 @@ fn apart_from_home(found: &Path, home: &Path) -> Result<(), Refusal> {
 pub(super) fn canonical_as_far_as_it_exists(path: &Path) -> Result<PathBuf, Refusal> {
     if path.components().any(|part| part == Component::ParentDir) || !path.is_absolute() {
         let message = format!("{} is not a plain absolute path", path.display());
-        return Err(Refusal::new("relative_path", message, "give the whole path, from / on, without .."));
+        return Err(
+            Refusal::new(ErrorCode::RelativePath, message).with_hint("give the whole path, from / on, without ..")
+        );
     }
     let mut rest = PathBuf::new();
     for existing in path.ancestors() {
@@ -170,14 +168,16 @@ pub(super) fn canonical_as_far_as_it_exists(path: &Path) -> Result<PathBuf, Refu
             Err(error) => return Err(unreachable_path(existing, &error)),
         }
     }
-    Err(Refusal::new("missing", format!("{} does not exist", path.display()), "create it first"))
+    Err(Refusal::new(ErrorCode::Missing, format!("{} does not exist", path.display())).with_hint("create it first"))
 }
 
 fn git_root(folder: &Path, repositories: &Repositories) -> Result<Option<GitRoot>, Refusal> {
     let found = match Repository::find(folder) {
         Ok(found) => found,
         // Without git no folder has a repository, unless it says that it has one.
-        Err(refusal) if refusal.code == "no_git_program" && !folder.ancestors().any(|up| up.join(".git").exists()) => {
+        Err(refusal)
+            if refusal.code == ErrorCode::NoGitProgram && !folder.ancestors().any(|up| up.join(".git").exists()) =>
+        {
             None
         }
         Err(refusal) => return Err(refusal),

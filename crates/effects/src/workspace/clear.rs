@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 
 use super::aside::own_place;
@@ -46,7 +46,7 @@ impl Repositories {
             None => self.unrecorded(folder)?,
         };
         match self.remove_worktree(&worktree, Unsaved::Keep, patches, now) {
-            Err(refusal) if refusal.code == "missing" => {
+            Err(refusal) if refusal.code == ErrorCode::Missing => {
                 let evidence = vec!["its folder was gone already".to_owned()];
                 Ok(Removed { patch: None, branches_kept: Vec::new(), evidence })
             }
@@ -63,7 +63,7 @@ impl Repositories {
             record.write()?;
         }
         let removed = match self.remove_worktree(worktree, unsaved, patches, now) {
-            Err(refusal) if refusal.code == "missing" => {
+            Err(refusal) if refusal.code == ErrorCode::Missing => {
                 let evidence = vec!["it had no folder yet".to_owned()];
                 Removed { patch: None, branches_kept: Vec::new(), evidence }
             }

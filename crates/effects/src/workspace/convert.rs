@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
@@ -73,16 +73,14 @@ impl Repositories {
     fn convert(&self, worktree: &Worktree, repository: &Repository) -> Result<Record, Refusal> {
         let failed = |error: io::Error| {
             let message = format!("{} could not be converted: {error}", worktree.path.display());
-            Refusal::new(
-                "io",
-                message,
-                transient::hint(&error, "see that there is room and the right to write in the home"),
-            )
+            Refusal::new(ErrorCode::Io, message)
+                .with_hint(transient::hint(&error, "see that there is room and the right to write in the home"))
         };
         let source = self.source(repository)?;
         let Some(head) = source.head.clone() else {
             let message = format!("no commit is checked out in {}", worktree.path.display());
-            return Err(Refusal::new("unborn_head", message, "commit something there, or detach it with --discard"));
+            return Err(Refusal::new(ErrorCode::UnbornHead, message)
+                .with_hint("commit something there, or detach it with --discard"));
         };
         source.transfer(&head)?;
         check_tree(&source.mirror.git()?, &head)?;
@@ -122,7 +120,7 @@ fn is_of_recorded(worktree: &Worktree, linked: &Repository) -> Result<(), Refusa
     let (path, repo) = (worktree.path.display(), worktree.repo.display());
     let message = format!("{path} is linked to {}, and was made of {repo}", linked.common_dir.display());
     let hint = format!("repair it: git -C '{repo}' worktree repair '{path}'; or detach it with --discard");
-    Err(Refusal::new("not_a_worktree", message, hint))
+    Err(Refusal::new(ErrorCode::NotAWorktree, message).with_hint(hint))
 }
 
 /// Puts the new repository in the place of the file that led to the user's, in one step where the file system can.

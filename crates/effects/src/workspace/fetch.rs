@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::git::Git;
@@ -41,7 +41,7 @@ impl Repositories {
         let user = Repository::find(repo)?.filter(|user| user.toplevel == repo).ok_or_else(|| {
             let message = format!("the repository {} is not there any more", repo.display());
             let hint = "put it back where it was; the commits are kept, and as patches: abide workspace patches";
-            Refusal::new("missing", message, hint)
+            Refusal::new(ErrorCode::Missing, message).with_hint(hint)
         })?;
         let record = worktree.map(Record::of).transpose()?.flatten();
         let mirror = record.as_ref().and_then(|record| record.mirror.as_deref());
@@ -124,8 +124,8 @@ impl Repositories {
             && !mirror.is_ancestor(before, id)?
         {
             let message = format!("{branch} has commits that the agent's branch does not have");
-            let hint = format!("keep them under another name first: {} {branch} NAME", space.rename());
-            return Err(Refusal::new("not_fast_forward", message, hint));
+            let command = format!("{} {branch} NAME", space.rename());
+            return Err(Refusal::new(ErrorCode::NotFastForward, message).fill("command", command));
         }
         let known: String = mirror.present(&theirs.ids)?.values().map(|id| format!("^{id}\n")).collect();
         let revs = format!("{id}\n{known}");
@@ -198,7 +198,7 @@ fn kept(agent: &str, mirror: &Mirror, branch: Option<&str>) -> Result<Vec<KeptRe
         true => "commits that only reflogs named are kept, and come by name: --branch reflog/NAME, as the removal said",
         false => "see which there are: abide workspace list, or git branch in the worktree",
     };
-    Err(Refusal::new("no_branch", format!("{agent} has {what}"), hint))
+    Err(Refusal::new(ErrorCode::NoBranch, format!("{agent} has {what}")).with_hint(hint))
 }
 
 /// The branches and tags of the user's repository.
@@ -240,7 +240,7 @@ fn stands_for_itself(user: &Repository, git: &Git, space: Space, name: &str) -> 
         let target = String::from_utf8_lossy(&symbolic.out).trim_end().to_owned();
         let message = format!("{name} is a symbolic ref in the user's repository: it stands for {target}");
         let hint = format!("delete it, if you did not make it: git symbolic-ref -d {reference}; then fetch again");
-        return Err(Refusal::new("symbolic_ref", message, hint));
+        return Err(Refusal::new(ErrorCode::SymbolicRef, message).with_hint(hint));
     }
     for top in ["", "logs"] {
         // Only a ref below the folder of all branches, or of all tags, could be another one.
@@ -249,8 +249,7 @@ fn stands_for_itself(user: &Repository, git: &Git, space: Space, name: &str) -> 
             place.push(part);
             if place.symlink_metadata().is_ok_and(|found| found.is_symlink()) {
                 let message = format!("{} is a link, so that {name} may be another branch", place.display());
-                let hint = "delete that link, if you did not make it, then fetch again";
-                return Err(Refusal::new("symbolic_ref", message, hint));
+                return Err(Refusal::new(ErrorCode::SymbolicRef, message));
             }
         }
     }
@@ -278,5 +277,5 @@ fn not_checked_out(user: &Repository, theirs: &UserRefs, reference: &str) -> Res
     }
     let branch = reference.strip_prefix("refs/heads/").unwrap_or(reference);
     let message = format!("{branch} is checked out in the user's repository");
-    Err(Refusal::new("checked_out", message, "switch to another branch there first, then fetch again"))
+    Err(Refusal::new(ErrorCode::CheckedOut, message))
 }

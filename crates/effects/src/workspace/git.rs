@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags};
@@ -120,10 +120,7 @@ impl Git {
     }
 
     fn new(runner: Runner, git_dir: &Path) -> Result<Git, Refusal> {
-        let program = programs::find("git").map_err(|why| {
-            let hint = "install git, or put a folder with one that no agent can write into the daemon's PATH";
-            Refusal::new("no_git_program", why, hint)
-        })?;
+        let program = programs::find("git").map_err(|why| Refusal::new(ErrorCode::NoGitProgram, why))?;
         let git_dir = git_dir.to_path_buf();
         let memory_bytes = match runner {
             Runner::Direct => Some(limits::GIT_MEMORY_BYTES),
@@ -196,7 +193,8 @@ impl Git {
     /// Runs git, which has to succeed and print one line: a name, a hash, a path.
     pub(super) fn line(&self, args: Args<'_>) -> Result<String, Refusal> {
         let text = String::from_utf8(self.run(args)?).map_err(|_| {
-            Refusal::new("not_utf8", "git named something that is not UTF-8", "rename it in the repository")
+            Refusal::new(ErrorCode::NameNotUtf8, "git named something that is not UTF-8")
+                .with_hint("rename it in the repository")
         })?;
         Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
     }
@@ -291,9 +289,8 @@ impl Git {
         let (ok, err) = running.finish(self, &words.verb(), until)?;
         let out = out.ok_or_else(|| {
             Refusal::new(
-                "too_big",
+                ErrorCode::TooBig,
                 format!("git {} printed more than {} bytes", words.verb(), limits::GIT_OUTPUT_BYTES),
-                "use a smaller repository, or a folder without one",
             )
         })?;
         Ok(Said { ok, out, err })
@@ -313,8 +310,7 @@ impl Git {
                     cwd: self.work_tree.clone().unwrap_or_else(|| self.git_dir.clone()),
                     ..Launch::new(self.bounded(&words.script(&self.program)), &self.git_dir, "git")
                 };
-                let started = processes.start_blocking(launch);
-                let process = started.map_err(|error| Refusal::new(error.code, error.message, error.hint))?;
+                let process = processes.start_blocking(launch)?;
                 let watched = process.clone();
                 let stall = Stall::watch(process.supervisor(), limits::GIT_STALL, move || watched.end(true)).0;
                 let errors = drain(File::from(errors), self.progress.clone());
@@ -379,18 +375,21 @@ impl Git {
         let place = self.work_tree.as_ref().unwrap_or(&self.git_dir).display();
         let (code, hint) = if words.contains(".lock': File exists") {
             let hint = "another git is at work there; try again when it is done, or delete its lock if there is none";
-            ("git_busy", hint.into())
+            (ErrorCode::GitBusy, hint.into())
         } else if words.contains("Permission denied") {
-            ("unreadable", "give the daemon's user access to what git names, then try again".into())
+            (ErrorCode::Unreadable, "give the daemon's user access to what git names, then try again".into())
         } else if is_out_of_memory(words) {
-            ("git_memory", "an object or a tree there is too large to be worked with; commit smaller ones".into())
+            (ErrorCode::GitMemory, ErrorCode::GitMemory.row().hint.into())
         } else if words.contains("No space left on device") || words.contains("maximum allowed size") {
             let home = self.git_dir.display();
-            ("disk_full", format!("make room on the disks of {place} and {home}, then try again; nothing was removed"))
+            (
+                ErrorCode::DiskFull,
+                format!("make room on the disks of {place} and {home}, then try again; nothing was removed"),
+            )
         } else {
-            ("git_failed", format!("repair what git names, in {place}, then try again"))
+            (ErrorCode::GitFailed, format!("repair what git names, in {place}, then try again"))
         };
-        Refusal::new(code, format!("git {verb} for {place} failed: {words}"), hint)
+        Refusal::new(code, format!("git {verb} for {place} failed: {words}")).with_hint(hint)
     }
 
     /// The refusal of an answer that broke off.
@@ -405,20 +404,19 @@ impl Git {
     fn unwritten(&self, error: &io::Error) -> Refusal {
         let message = format!("the output of git on {} could not be written: {error}", self.git_dir.display());
         let usual = "make room in the home, and see that it can be written; nothing was removed";
-        Refusal::new("io", message, transient::hint(error, usual))
+        Refusal::new(ErrorCode::Io, message).with_hint(transient::hint(error, usual))
     }
 
     fn stuck(&self, verb: &str) -> Refusal {
         let folder = self.work_tree.as_ref().unwrap_or(&self.git_dir).display();
         let message = format!("git {verb} on {folder} waited for something that did not come, and was ended");
-        let hint = format!("look for pipes among its files (find {folder} -type p), or see whether its disk answers");
-        Refusal::new("git_stuck", message, hint)
+        Refusal::new(ErrorCode::GitStuck, message).fill("path", folder)
     }
 
     fn unrunnable(&self, error: &io::Error) -> Refusal {
         let message = format!("git could not be run on {}: {error}", self.git_dir.display());
         let usual = "see that the folder is there and that git can be executed";
-        Refusal::new("git_failed", message, transient::hint(error, usual))
+        Refusal::new(ErrorCode::GitFailed, message).with_hint(transient::hint(error, usual))
     }
 }
 
@@ -528,7 +526,7 @@ fn verb(args: Args<'_>) -> String {
 pub(super) fn text(path: &Path) -> Result<&str, Refusal> {
     path.to_str().ok_or_else(|| {
         let message = format!("{} is not UTF-8", path.display());
-        Refusal::new("not_utf8", message, "rename the folder, or make one with a plain name")
+        Refusal::new(ErrorCode::NameNotUtf8, message)
     })
 }
 
@@ -671,8 +669,8 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &config, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
         // It never ends by itself, so that any patience comes to an end before it does.
         let git = Git { patience: Duration::from_millis(1), ..git };
-        assert_eq!(git.run_with(&[&"status"], &[0; 1 << 20]).unwrap_err().code, "git_stuck");
+        assert_eq!(git.run_with(&[&"status"], &[0; 1 << 20]).unwrap_err().code, ErrorCode::GitStuck);
         let mut file = File::create(folder.path().join("into")).unwrap();
-        assert_eq!(git.run_into(&[&"status"], &mut file, 1).unwrap_err().code, "git_stuck");
+        assert_eq!(git.run_into(&[&"status"], &mut file, 1).unwrap_err().code, ErrorCode::GitStuck);
     }
 }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::mirror::Mirror;
-use super::tree_size::{TOO_LARGE, check_tree};
+use super::tree_size::check_tree;
 use crate::limits;
 
 const NAME: &[u8] = b".gitignore";
@@ -18,7 +18,7 @@ pub(super) fn patterns(mirror: &Mirror, commits: &BTreeSet<String>) -> Result<Ve
     let git = mirror.git()?;
     let mut files = BTreeSet::new();
     for commit in commits {
-        if check_tree(&git, commit).is_err_and(|refusal| refusal.code == TOO_LARGE) {
+        if check_tree(&git, commit).is_err_and(|refusal| refusal.code == ErrorCode::TreeTooLarge) {
             continue;
         }
         let listed = git.run(&[&"ls-tree", &"-r", &"-z", &commit])?;

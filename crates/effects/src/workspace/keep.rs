@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 
 use super::look::Look;
@@ -13,7 +13,7 @@ use super::making::Record;
 use super::mirror::{COMMIT, KEPT, LOGGED, Mirror, Owner, Refs, USER};
 use super::patch::{PatchHolds, PatchStory, io_refusal, list_patches, plain_name, publish};
 use super::tree::{Tree, path_of};
-use super::tree_size::{TOO_LARGE, check_tree};
+use super::tree_size::check_tree;
 use super::worktree::Worktree;
 use super::{BRANCHES, durable};
 use crate::limits;
@@ -34,15 +34,15 @@ pub(super) fn nothing_under_way(worktree: &Worktree, conflicts: bool) -> Result<
     let (path, git_dir) = (worktree.path.display(), worktree.path.join(".git"));
     if let Some((_, what)) = UNDER_WAY.iter().find(|(name, _)| git_dir.join(name).symlink_metadata().is_ok()) {
         let hint = format!("finish or abort it first, in {path}; nothing was removed");
-        return Err(Refusal::new("under_way", format!("{what} is under way in {path}"), hint));
+        return Err(Refusal::new(ErrorCode::UnderWay, format!("{what} is under way in {path}")).with_hint(hint));
     }
     if git_dir.join("index.lock").symlink_metadata().is_ok() {
         let hint = "try again when it is done, or delete its index.lock if there is none; nothing was removed";
-        return Err(Refusal::new("git_busy", format!("another git is at work in {path}"), hint));
+        return Err(Refusal::new(ErrorCode::GitBusy, format!("another git is at work in {path}")).with_hint(hint));
     }
     if conflicts {
         let hint = format!("resolve them first, in {path}; nothing was removed");
-        return Err(Refusal::new("under_way", format!("there are conflicts in {path}"), hint));
+        return Err(Refusal::new(ErrorCode::UnderWay, format!("there are conflicts in {path}")).with_hint(hint));
     }
     Ok(())
 }
@@ -51,8 +51,7 @@ pub(super) fn nothing_under_way(worktree: &Worktree, conflicts: bool) -> Result<
 pub(super) fn no_repository_inside(worktree: &Worktree, tree: &Tree) -> Result<(), Refusal> {
     let refused = |what: &Path| {
         let message = format!("{} has a repository of its own inside: {}", worktree.path.display(), what.display());
-        let hint = "push or move what is in it, and delete it or run git submodule deinit; nothing was removed";
-        Err(Refusal::new("nested_repository", message, hint))
+        Err(Refusal::new(ErrorCode::NestedRepository, message))
     };
     let staged = tree.git.run(&[&"ls-files", &"--stage", &"-z"])?;
     for entry in staged.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 ")) {
@@ -208,7 +207,8 @@ fn own_refs(mirror: &Mirror, worktree: &Worktree, look: &Look) -> Result<Vec<(St
         return Ok(own);
     }
     let message = format!("there are {} refs of its own in {}", own.len(), worktree.path.display());
-    Err(Refusal::new("too_many_branches", message, "delete those that are not needed; nothing was removed"))
+    Err(Refusal::new(ErrorCode::TooManyBranches, message)
+        .with_hint("delete those that are not needed; nothing was removed"))
 }
 
 /// A ref that is to be kept.
@@ -258,11 +258,8 @@ impl Names<'_> {
         };
         let Some(free) = durable::free_name(name, clashes) else {
             let message = format!("there are too many kept branches named {name}");
-            return Err(Refusal::new(
-                "too_many_branches",
-                message,
-                "fetch or discard some of them; nothing was removed",
-            ));
+            return Err(Refusal::new(ErrorCode::TooManyBranches, message)
+                .with_hint("fetch or discard some of them; nothing was removed"));
         };
         self.there.insert(free.clone(), id.to_owned());
         self.added.insert(free.clone(), id.to_owned());
@@ -336,7 +333,7 @@ fn save_series(
     }
     let git = mirror.git()?;
     match check_tree(&git, id) {
-        Err(refusal) if refusal.code == TOO_LARGE => return Ok(Series::TooLarge),
+        Err(refusal) if refusal.code == ErrorCode::TreeTooLarge => return Ok(Series::TooLarge),
         checked => drop(checked?),
     }
     let (base, user) = (&worktree.base_commit, format!("--glob={USER}*"));

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 
+use super::Repositories;
 use super::baseline::Baseline;
 use super::identity::REMOTE;
 use super::making::Record;
@@ -17,7 +18,6 @@ use super::repository::{Repository, Settings, read_record};
 use super::tree::Tree;
 use super::view::View;
 use super::worktree::{SHOWN_USER, Worktree, records_are_its_own};
-use super::{Repositories, uncommitted, untracked};
 use crate::limits;
 
 /// Everything in a worktree at one moment.
@@ -93,7 +93,7 @@ impl Look {
         });
         own.or_else(|refusal| {
             // Another view would find no less.
-            if [untracked::TOO_MUCH, uncommitted::TOO_MUCH].contains(&refusal.code) {
+            if [ErrorCode::TooMuchIgnored, ErrorCode::TooMuchUncommitted].contains(&refusal.code) {
                 return Err(refusal);
             }
             let base = &record.worktree.base_commit;
@@ -225,6 +225,6 @@ pub(super) fn own_repository(folder: &Path) -> Result<Repository, Refusal> {
     let found = Repository::find(folder)?.filter(|repository| repository.toplevel == folder);
     found.ok_or_else(|| {
         let message = format!("{} has no repository of its own any more", folder.display());
-        Refusal::new("not_a_worktree", message, "look at the folder and move what is in it; nothing was removed")
+        Refusal::new(ErrorCode::NotAWorktree, message)
     })
 }

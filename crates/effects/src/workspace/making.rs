@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::durable;
@@ -104,7 +104,7 @@ impl Making {
             Ok(note) => Ok(Making { note, file }),
             Err(_) => {
                 let message = format!("{} is being made already", folder.display());
-                Err(Refusal::new("folder_exists", message, "choose another name"))
+                Err(Refusal::new(ErrorCode::FolderExists, message).with_hint("choose another name"))
             }
         }
     }
@@ -125,7 +125,8 @@ impl Making {
                 Err(TryLockError::WouldBlock) if began.elapsed() < limits::MAKING_WAIT => thread::sleep(AGAIN),
                 Err(TryLockError::WouldBlock) => {
                     let message = format!("git is still making {}", folder.display());
-                    return Err(Refusal::new("git_busy", message, "see why it does not end; nothing was removed"));
+                    return Err(Refusal::new(ErrorCode::GitBusy, message)
+                        .with_hint("see why it does not end; nothing was removed"));
                 }
                 Err(TryLockError::Error(error)) => return Err(failed(folder, &error)),
             }
@@ -151,5 +152,6 @@ const AGAIN: Duration = Duration::from_millis(20);
 
 fn failed(path: &Path, error: &io::Error) -> Refusal {
     let message = format!("the record of {} could not be read or written: {error}", path.display());
-    Refusal::new("io", message, transient::hint(error, "see that there is room and the right to write in the home"))
+    Refusal::new(ErrorCode::Io, message)
+        .with_hint(transient::hint(error, "see that there is room and the right to write in the home"))
 }

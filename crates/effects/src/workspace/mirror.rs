@@ -10,7 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::durable;
@@ -124,8 +124,7 @@ impl Mirror {
             }
             let message =
                 format!("{} has objects of {format} by now, its mirror of {own}", repository.toplevel.display());
-            let hint = format!("if nothing in it is needed any more, delete the mirror {}", self.dir.display());
-            return Err(Refusal::new("mirror_differs", message, hint));
+            return Err(Refusal::new(ErrorCode::MirrorDiffers, message).fill("mirror", self.dir.display()));
         }
         abide_private::private_folder(&self.dir).map_err(|error| self.failed(&error))?;
         let git = self.git()?;
@@ -189,10 +188,10 @@ impl Mirror {
             args.push(&"-v");
         }
         let received = source.pipe(&script, &[], &git.reporting_to(progress), &args);
-        received.map_err(|refusal| match refusal.code {
+        received.map_err(|refusal| {
             // The receiver's words: what was sent is not a history.
-            "git_failed" if refusal.message.starts_with("git index-pack") => damaged(&refusal),
-            _ => refusal,
+            let is_damaged = refusal.code == ErrorCode::GitFailed && refusal.message.starts_with("git index-pack");
+            if is_damaged { damaged(&refusal) } else { refusal }
         })?;
         if let Some(progress) = progress {
             progress.begin(Phase::Checking);
@@ -288,13 +287,14 @@ impl Mirror {
 
     pub(super) fn failed(&self, error: &io::Error) -> Refusal {
         let message = format!("the mirror {} could not be read or written: {error}", self.dir.display());
-        Refusal::new("io", message, transient::hint(error, "see that there is room and the right to write in the home"))
+        Refusal::new(ErrorCode::Io, message)
+            .with_hint(transient::hint(error, "see that there is room and the right to write in the home"))
     }
 }
 
 fn damaged(refusal: &Refusal) -> Refusal {
     let message = format!("objects are missing, or do not match their names: {}", refusal.message);
-    Refusal::new("damaged_objects", message, "see what git fsck says in the repository; nothing was taken over")
+    Refusal::new(ErrorCode::DamagedObjects, message)
 }
 
 /// Lines of an object's name, a blank, and the name of a ref.

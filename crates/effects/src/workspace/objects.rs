@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::Instant;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::git::{Args, Git, Running, TimedRead};
 use crate::limits;
@@ -41,7 +41,8 @@ impl Objects<'_> {
         let Some(Header { id, kind, size }) = self.header()? else { return Ok(None) };
         if size > limits::GIT_OUTPUT_BYTES {
             let message = format!("the object {name} has {size} bytes, the limit is {}", limits::GIT_OUTPUT_BYTES);
-            return Err(Refusal::new("tree_too_large", message, "commit a tree with fewer entries in one folder"));
+            return Err(Refusal::new(ErrorCode::TreeTooLarge, message)
+                .with_hint("commit a tree with fewer entries in one folder"));
         }
         let mut bytes = Vec::new();
         // A line end follows the content.

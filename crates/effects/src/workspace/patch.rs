@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -187,7 +187,7 @@ impl Unsaved<'_> {
             return Ok(());
         }
         let message = format!("the patch of {} leads to {reached}, not to {}", self.worktree.path.display(), self.to);
-        Err(Refusal::new("patch_unproven", message, "commit the work in the worktree yourself; nothing was removed"))
+        Err(Refusal::new(ErrorCode::PatchUnproven, message))
     }
 
     fn keeps_folder(&self, refusal: Refusal) -> Refusal {
@@ -232,7 +232,7 @@ pub(super) fn publish(
         };
         let Some(name) = durable::free_name(wanted, taken) else {
             let message = format!("{} is full of patches named {wanted}", patches.display());
-            return Err(Refusal::new("too_many_patches", message, "move some of them elsewhere"));
+            return Err(Refusal::new(ErrorCode::TooManyPatches, message));
         };
         match durable::place(partial, patches, &format!("{name}.patch")).map_err(failed)? {
             Ok(patch) => {
@@ -251,7 +251,7 @@ fn write_story(patches: &Path, name: &str, story: &PatchStory) -> Result<(), Ref
     serde_json::to_writer_pretty(partial.as_file_mut(), story).map_err(|error| failed(error.into()))?;
     durable::place(partial, patches, &format!("{name}.json")).map_err(failed)?.map(drop).map_err(|_| {
         let message = format!("{name}.json appeared in {} by itself", patches.display());
-        Refusal::new("name_taken", message, "move it elsewhere, then try again")
+        Refusal::new(ErrorCode::NameTaken, message)
     })
 }
 
@@ -274,5 +274,5 @@ fn plain(text: &str) -> String {
 pub(super) fn io_refusal(path: &Path, error: &io::Error) -> Refusal {
     let message = format!("{} could not be read or written: {error}", path.display());
     let usual = "see that there is room and the right to write there; nothing was removed";
-    Refusal::new("io", message, transient::hint(error, usual))
+    Refusal::new(ErrorCode::Io, message).with_hint(transient::hint(error, usual))
 }

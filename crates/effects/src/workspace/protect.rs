@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -47,7 +47,7 @@ impl Repositories {
         if let Some(problem) = settle(&self.home, root).into_iter().next() {
             let hint =
                 "the operator has to look at it, and at what a command left there; no command starts there before";
-            return Err(Refusal::new("unprotected", problem, hint));
+            return Err(Refusal::new(ErrorCode::Unprotected, problem).with_hint(hint));
         }
         let found = Found::in_folder(root)?;
         found.check(root)?;
@@ -94,7 +94,7 @@ pub fn protect_records(common_dir: &Path) -> Result<Protection, Refusal> {
 fn unprotected(folder: &Path, error: &io::Error) -> Refusal {
     let message = format!("the repositories in {} can't be protected: {error}", folder.display());
     let usual = "see that the daemon's user may write there, or use a worktree";
-    Refusal::new("unprotected", message, transient::hint(error, usual))
+    Refusal::new(ErrorCode::Unprotected, message).with_hint(transient::hint(error, usual))
 }
 
 /// Whether no command can replace an entry, because it is one of the read-only parts of these records, lies in one, or is
@@ -183,7 +183,7 @@ impl Found {
             );
             let hint =
                 format!("the operator has to repair it: echo 'ref: refs/heads/BRANCH' > {}/HEAD", path.display());
-            return Err(Refusal::new("unprotected", message, hint));
+            return Err(Refusal::new(ErrorCode::Unprotected, message).with_hint(hint));
         }
         Ok(())
     }
@@ -217,7 +217,8 @@ impl Found {
                         "{} holds more than {most} files: it can't be searched for repositories",
                         root.display()
                     );
-                    return Err(Refusal::new("unprotected", message, "use a worktree, or a folder with fewer files"));
+                    return Err(Refusal::new(ErrorCode::Unprotected, message)
+                        .with_hint("use a worktree, or a folder with fewer files"));
                 }
                 inside.note(&entry.file_name());
                 match (entry.file_name() == ".git", kind) {
@@ -277,9 +278,7 @@ fn too_many<'a>(root: &Path, count: usize, folders: impl Iterator<Item = &'a Pat
         limits::REPOSITORIES_MAX,
         names.join(", ")
     );
-    let hint = "the operator has to delete those that are not needed, with `rm -rf` in a shell of their own, or give the \
-        agent a worktree";
-    Refusal::new("too_many_repositories", message, hint)
+    Refusal::new(ErrorCode::TooManyRepositories, message)
 }
 
 fn is_in_worktrees(folder: &Path) -> bool {
@@ -288,7 +287,7 @@ fn is_in_worktrees(folder: &Path) -> bool {
 
 fn linked(path: &Path) -> Refusal {
     let message = format!("{} is a symbolic link, which an agent could replace", path.display());
-    Refusal::new("unprotected", message, "put the repository itself there, or use a worktree")
+    Refusal::new(ErrorCode::Unprotected, message).with_hint("put the repository itself there, or use a worktree")
 }
 
 /// The entries of a folder that no link leads to.
@@ -430,6 +429,6 @@ mod tests {
         fs::write(git_dir.join("HEAD"), "ref: refs/heads/main\n").unwrap();
         let found = Found::among(folder.path(), 5).unwrap();
         assert_eq!(found.git_dirs, [PathBuf::from("a/.git")]);
-        assert_eq!(Found::among(folder.path(), 4).unwrap_err().code, "unprotected");
+        assert_eq!(Found::among(folder.path(), 4).unwrap_err().code, ErrorCode::Unprotected);
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 use serde::{Deserialize, Serialize};
 
@@ -61,12 +61,14 @@ impl Repositories {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.forget(worktree)?;
                 let message = format!("the worktree {} is missing: its folder was removed", worktree.path.display());
-                return Err(Refusal::new("missing", message, "what was fetched of it is in the repository"));
+                return Err(
+                    Refusal::new(ErrorCode::Missing, message).with_hint("what was fetched of it is in the repository")
+                );
             }
             Err(error) => {
                 let message = format!("{} can't be looked at: {error}", worktree.path.display());
                 let hint = transient::hint(&error, "give the daemon's user access to it; nothing was removed");
-                return Err(Refusal::new("unreadable", message, hint));
+                return Err(Refusal::new(ErrorCode::Unreadable, message).with_hint(hint));
             }
         }
         let mut removed = Removed { patch: None, branches_kept: Vec::new(), evidence: Vec::new() };
@@ -139,7 +141,7 @@ impl Repositories {
         let message = format!("{} kept changing while it was saved", worktree.path.display());
         let hint =
             format!("stop what writes there; what was saved is in {}, and nothing was removed", patches.display());
-        Err(Refusal::new("still_written", message, hint))
+        Err(Refusal::new(ErrorCode::StillWritten, message).with_hint(hint))
     }
 
     fn keep(
@@ -184,7 +186,7 @@ fn unchanged(worktree: &Worktree, same: Result<bool, Refusal>) -> Result<(), Ref
         return Ok(());
     }
     let message = format!("{} changed after it was saved", worktree.path.display());
-    Err(Refusal::new("still_written", message, "stop what writes there; nothing was removed"))
+    Err(Refusal::new(ErrorCode::StillWritten, message))
 }
 
 fn unreadable(worktree: &Worktree, refusal: &Refusal, patch: Option<&Path>) -> Refusal {
@@ -196,7 +198,7 @@ fn unreadable(worktree: &Worktree, refusal: &Refusal, patch: Option<&Path>) -> R
     let message =
         format!("the repository in {path} can't be read, so that commits in it can't be kept: {}", refusal.message);
     let hint = format!("{saved}; repair {path}/.git, or give it up: abide workspace detach --discard");
-    Refusal::new("damaged_repository", message, hint)
+    Refusal::new(ErrorCode::DamagedRepository, message).with_hint(hint)
 }
 
 /// The entries that are neither committed nor saved go with the folder, and are named. They are generated files: ignored
@@ -216,5 +218,5 @@ fn note_ignored(worktree: &Worktree, look: &Look, removed: &mut Removed) -> Resu
 
 pub(super) fn not_ours(folder: &Path, why: &str) -> Refusal {
     let message = format!("{} is not the worktree that was made there: {why}", folder.display());
-    Refusal::new("not_a_worktree", message, "look at the folder and move what is in it; nothing was removed")
+    Refusal::new(ErrorCode::NotAWorktree, message)
 }

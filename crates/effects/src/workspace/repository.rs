@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use super::check::canonical_as_far_as_it_exists;
@@ -75,8 +75,7 @@ impl Repository {
         if (foreign(&self.toplevel) || foreign(&self.common_dir)) && !is_trusted(&self.toplevel) {
             let path = self.toplevel.display();
             let message = format!("the repository {path} belongs to another user");
-            let hint = format!("make it yours, or trust it: git config --global --add safe.directory '{path}'");
-            return Err(Refusal::new("git_unsafe", message, hint));
+            return Err(Refusal::new(ErrorCode::GitUnsafe, message).fill("path", path));
         }
         let settings = Settings::read(&self)?;
         if settings.get("core.bare") == Some("true") && settings.get("core.worktree").is_none() {
@@ -86,8 +85,7 @@ impl Repository {
         match files {
             Some(Ok(files)) if files != self.toplevel => {
                 let message = format!("the files of {} are in {}", folder.display(), files.display());
-                let hint = "remove core.worktree from the repository's configuration";
-                Err(Refusal::new("git_elsewhere", message, hint))
+                Err(Refusal::new(ErrorCode::GitElsewhere, message))
             }
             Some(_) | None => Ok(self),
         }
@@ -96,23 +94,20 @@ impl Repository {
 
 fn inside_git(folder: &Path) -> Refusal {
     let message = format!("{} is where git keeps its own records", folder.display());
-    Refusal::new("inside_git", message, "give the folder with the files, or clone the repository first")
+    Refusal::new(ErrorCode::InsideGit, message)
 }
 
 /// A folder with a repository that is itself one: an agent may have made it so.
 pub(super) fn shadowed(folder: &Path) -> Refusal {
     let hint = "the operator has to do that; no command starts there before";
-    Refusal::new("unprotected", shadow(folder), hint)
+    Refusal::new(ErrorCode::Unprotected, shadow(folder)).with_hint(hint)
 }
-
-/// The code of the refusal for a `.git` folder that is no git directory, or whose settings are a link.
-pub(super) const DAMAGED: &str = "damaged_repository";
 
 fn damaged(dot: &Path) -> Refusal {
     let message = format!("{} is no git directory: HEAD, objects or refs is missing in it", dot.display());
     let hint = "repair it, or delete it if it is no repository; git itself would use a repository further up, which is \
         not the one that was named";
-    Refusal::new(DAMAGED, message, hint)
+    Refusal::new(ErrorCode::DamagedRepository, message).with_hint(hint)
 }
 
 pub(super) fn is_git_dir(path: &Path) -> bool {
@@ -130,7 +125,7 @@ fn is_trusted(toplevel: &Path) -> bool {
 fn linked(toplevel: &Path, dot: &Path) -> Result<Option<Repository>, Refusal> {
     let Some(git_dir) = named_in(dot, toplevel) else {
         let message = format!("{} names a repository that is not there", dot.display());
-        return Err(Refusal::new("git_failed", message, "repair or delete that file, then try again"));
+        return Err(Refusal::new(ErrorCode::GitFailed, message).with_hint("repair or delete that file, then try again"));
     };
     let common_dir = named_in(&git_dir.join("commondir"), &git_dir).unwrap_or_else(|| git_dir.clone());
     let known = if git_dir == common_dir {
@@ -193,7 +188,7 @@ pub(super) fn borrows_from(common_dir: &Path) -> Result<Vec<PathBuf>, Refusal> {
         if outside.len() > limits::ALTERNATES {
             let message = format!("the repository {} takes objects from too many others", common_dir.display());
             let hint = "have it hold its objects itself: git repack -a -d, then delete objects/info/alternates";
-            return Err(Refusal::new("borrowed_objects", message, hint));
+            return Err(Refusal::new(ErrorCode::BorrowedObjects, message).with_hint(hint));
         }
     }
     Ok(outside.into_iter().collect())
@@ -260,12 +255,14 @@ impl Settings {
             let Ok(found) = file.symlink_metadata() else { continue };
             if found.is_symlink() {
                 let message = format!("the settings {} are a link", file.display());
-                return Err(Refusal::new(DAMAGED, message, "replace the link by a file, then try again"));
+                return Err(Refusal::new(ErrorCode::DamagedRepository, message)
+                    .with_hint("replace the link by a file, then try again"));
             }
             // Not through a link: settings hold addresses with tokens, and a worktree is shown those of its repository.
             let text = read_record(records, name, limits::GIT_SETTINGS_BYTES).map_err(|error| {
                 let message = format!("the settings {} can't be read: {error}", file.display());
-                Refusal::new("git_failed", message, transient::hint(&error, "repair that file, then try again"))
+                Refusal::new(ErrorCode::GitFailed, message)
+                    .with_hint(transient::hint(&error, "repair that file, then try again"))
             })?;
             settings.parse(&text)?;
         }

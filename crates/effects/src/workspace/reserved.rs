@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 /// Folders of the system: a mistake there breaks the machine, and a program put there runs as somebody else.
 const SYSTEM: [&str; 16] = [
@@ -42,8 +42,7 @@ pub fn apart_from_person(folder: &Path, person: &Path) -> Result<(), Refusal> {
     }
     let message =
         format!("{} holds the whole home folder of the daemon's user, with its keys and settings", folder.display());
-    let hint = format!("name the folder of one project in it, or make one: mkdir {}/work", person.display());
-    Err(Refusal::new("whole_home", message, hint))
+    Err(Refusal::new(ErrorCode::WholeHome, message).fill("home", person.display()))
 }
 
 /// Refuses a folder that no model chooses, whatever is attached to its agent.
@@ -53,7 +52,8 @@ pub(crate) fn apart_from_reserved(folder: &Path, person: &Path) -> Result<(), Re
         None => Ok(()),
         Some(_) => {
             let message = format!("{} is a folder of the system", folder.display());
-            Err(Refusal::new("system_folder", message, "choose another folder; only an operator has agents work there"))
+            Err(Refusal::new(ErrorCode::SystemFolder, message)
+                .with_hint("choose another folder; only an operator has agents work there"))
         }
     }
 }

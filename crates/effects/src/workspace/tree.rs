@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::git::Git;
 use super::repository::{Repository, read_record};
@@ -99,7 +99,8 @@ impl Tree {
         // Hashes, and names of refs: one that was changed here would be a ref that nobody has.
         let printed = String::from_utf8(printed).map_err(|_| {
             let message = format!("a ref in {} has a name that is not UTF-8", folder.display());
-            Refusal::new("not_utf8", message, "rename it: git branch -m OLD NEW; nothing was removed")
+            Refusal::new(ErrorCode::NameNotUtf8, message)
+                .with_hint("rename it: git branch -m OLD NEW; nothing was removed")
         })?;
         let lines = printed.lines().map(str::to_owned).collect();
         Ok(Tree { git, view, lines, repositories: untracked.repositories })
@@ -121,7 +122,7 @@ pub(super) fn listed(view: &View, list: &str) -> Result<Vec<u8>, Refusal> {
         Err(error) => {
             let message = format!("the list of {list} files could not be read: {error}");
             let usual = "delete files that are not needed; nothing was removed";
-            Err(Refusal::new("too_big", message, transient::hint(&error, usual)))
+            Err(Refusal::new(ErrorCode::TooBig, message).with_hint(transient::hint(&error, usual)))
         }
     }
 }

@@ -4,14 +4,11 @@
 
 use std::collections::HashMap;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::git::Git;
 use super::objects::Objects;
 use crate::limits;
-
-/// The refusal of a tree that is too large to be checked out or compared.
-pub(super) const TOO_LARGE: &str = "tree_too_large";
 
 /// Totals of a tree with everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -65,7 +62,8 @@ pub(super) fn check_tree(git: &Git, commit: &str) -> Result<TreeSize, Refusal> {
 
 pub(super) fn too_large(what: &str, found: u64, most: u64, unit: &str) -> Refusal {
     let message = format!("{what} has {found} {unit}, the limit is {most}");
-    Refusal::new(TOO_LARGE, message, "look for folders that are repeated in it: git ls-tree -d; commit a smaller tree")
+    Refusal::new(ErrorCode::TreeTooLarge, message)
+        .with_hint("look for folders that are repeated in it: git ls-tree -d; commit a smaller tree")
 }
 
 /// A tree that is being counted: the trees below it that are still to be counted, and its totals so far.
@@ -105,7 +103,8 @@ impl Count<'_, '_> {
                 // Only an object that does not match its name can be part of itself.
                 Some(None) => {
                     let message = format!("the tree {id} is part of itself");
-                    return Err(Refusal::new("damaged_objects", message, "see what git fsck says in the repository"));
+                    return Err(Refusal::new(ErrorCode::DamagedObjects, message)
+                        .with_hint("see what git fsck says in the repository"));
                 }
                 None if depth > limits::TREE_DEPTH => {
                     return Err(too_large("the tree", depth, limits::TREE_DEPTH, "folders inside of each other"));
@@ -122,7 +121,7 @@ impl Count<'_, '_> {
     fn open(&mut self, id: &str) -> Result<Open, Refusal> {
         let missing = || {
             let message = format!("the tree {id} is missing, or no tree");
-            Refusal::new("damaged_objects", message, "see what git fsck says in the repository; nothing was taken over")
+            Refusal::new(ErrorCode::DamagedObjects, message)
         };
         let tree = self.objects.content(id)?.filter(|object| object.kind == "tree").ok_or_else(missing)?;
         self.known.insert(tree.id.clone(), None);

@@ -3,13 +3,10 @@
 
 use std::path::Path;
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::tree::path_of;
 use crate::limits;
-
-/// The refusal of uncommitted files that are too many, or too large.
-pub(super) const TOO_MUCH: &str = "too_much_uncommitted";
 
 /// Refuses where the files, by their names from the top of the folder, are more than can be saved.
 pub(super) fn check<'a>(folder: &Path, names: impl Iterator<Item = &'a [u8]>) -> Result<(), Refusal> {
@@ -44,7 +41,7 @@ pub(super) fn too_much(folder: &Path, message: &str) -> Refusal {
          the worktree: abide workspace detach --discard; nothing was removed",
         folder.display()
     );
-    Refusal::new(TOO_MUCH, message, hint)
+    Refusal::new(ErrorCode::TooMuchUncommitted, message).with_hint(hint)
 }
 
 #[cfg(test)]
@@ -57,7 +54,7 @@ mod tests {
         let names = |count| std::iter::repeat_n(&b"small"[..], count);
         check(folder.path(), names(limits::UNCOMMITTED_FILES)).unwrap();
         let refusal = check(folder.path(), names(1_000_000)).unwrap_err();
-        assert_eq!(refusal.code, TOO_MUCH);
+        assert_eq!(refusal.code, ErrorCode::TooMuchUncommitted);
         assert!(refusal.message.contains("1000000 files"), "{}", refusal.message);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 
 use super::repository::read_record;
 use super::tree::{self, listed, path_of};
@@ -24,9 +24,6 @@ if test -e \"$GIT_DIR/ignored\"; then
 list --exclude-from=\"$GIT_DIR/ignored\" > \"$GIT_DIR/untracked-before\"
 fi
 ";
-
-/// The refusal of files that are too many to be saved.
-pub(super) const TOO_MUCH: &str = "too_much_ignored";
 
 #[derive(Debug, Default)]
 pub(super) struct Untracked {
@@ -70,7 +67,7 @@ fn nothing_unreadable(view: &View, folder: &Path) -> Result<(), Refusal> {
         "make it readable: chmod -R u+rwX '{path}'; or give up what is in the worktree: abide workspace detach \
          --discard; nothing was removed"
     );
-    Err(Refusal::new("unreadable", message, hint))
+    Err(Refusal::new(ErrorCode::Unreadable, message).with_hint(hint))
 }
 
 /// An ignore file that is not read makes git ignore less; an extension of the index that it does not know is optional.
@@ -101,9 +98,7 @@ fn bounded(mut own: Vec<Vec<u8>>, folder: &Path) -> Result<Vec<Vec<u8>>, Refusal
         folder.display(),
         shown.join(", ")
     );
-    let hint = "delete those that can be made again, or give them up with all the rest: abide workspace detach --discard; \
-                nothing was removed";
-    Err(Refusal::new(TOO_MUCH, message, hint))
+    Err(Refusal::new(ErrorCode::TooMuchIgnored, message))
 }
 
 fn is_generated(name: &[u8]) -> bool {

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_private::{private_file, private_folder};
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -323,7 +323,8 @@ fn copy_index(from: &Path, to: &Path, name: &Path) -> io::Result<()> {
 
 fn failed(git_dir: &Path, error: &io::Error) -> Refusal {
     let message = format!("the repository {} could not be looked at: {error}", git_dir.display());
-    Refusal::new("io", message, transient::hint(error, "see that it can be read, and that there is room in the home"))
+    Refusal::new(ErrorCode::Io, message)
+        .with_hint(transient::hint(error, "see that it can be read, and that there is room in the home"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::aside::own_place;
@@ -66,17 +66,13 @@ impl Repositories {
         let nowhere = Git::trusted(Path::new("/dev/null"))?;
         if !branch.starts_with(BRANCHES) || !nowhere.ask(&[&"check-ref-format", &"--branch", &branch])?.ok {
             let message = format!("{branch:?} can't be the name of a branch of ours");
-            let hint = format!("begin with {BRANCHES} and use letters, digits, - and /");
-            return Err(Refusal::new("branch_name", message, hint));
+            return Err(Refusal::new(ErrorCode::BranchName, message).fill("prefix", BRANCHES));
         }
         let source = self.source(&repository(of)?)?;
         let Some(base) = source.head.clone() else {
             let message = format!("the repository {} has no commit yet", source.repository.toplevel.display());
-            return Err(Refusal::new(
-                "unborn_head",
-                message,
-                "commit something first: a worktree starts from a commit",
-            ));
+            return Err(Refusal::new(ErrorCode::UnbornHead, message)
+                .with_hint("commit something first: a worktree starts from a commit"));
         };
         let folder = free(folder)?;
         let partial = source.transfer(&base)?;
@@ -144,7 +140,7 @@ fn agreed(mirror: &Mirror, repository: &Repository) -> Result<Vec<PathBuf>, Refu
     let path = repository.toplevel.display();
     let message = format!("the repository {path} takes objects from elsewhere: {}", listed(&now));
     let hint = "use mode direct, or ask the operator to attach it: abide workspace attach --worktree";
-    Err(Refusal::new("borrowed_objects", message, hint))
+    Err(Refusal::new(ErrorCode::BorrowedObjects, message).with_hint(hint))
 }
 
 /// The sentence about the object stores of others that a repository takes objects from, where there are any.
@@ -164,7 +160,7 @@ pub(super) fn records_are_its_own(repository: &Repository) -> Result<(), Refusal
     }
     let (path, elsewhere) = (repository.toplevel.display(), repository.common_dir.display());
     let message = format!("the repository of the worktree {path} is {elsewhere}, and not its own");
-    Err(Refusal::new("not_a_worktree", message, "look at the folder and move what is in it; nothing was removed"))
+    Err(Refusal::new(ErrorCode::NotAWorktree, message))
 }
 
 impl Source {
@@ -175,7 +171,7 @@ impl Source {
         let mut all: BTreeSet<String> = self.refs.values().cloned().collect();
         all.extend(head.iter().cloned());
         let taken = if self.settings.is_partial() {
-            Err(Refusal::new("partial_clone", "", ""))
+            Err(Refusal::new(ErrorCode::PartialClone, ""))
         } else {
             let all_taken = self.mirror.take(&self.view, &self.git, &all, self.owner(&progress));
             // A branch with a damaged history must not stand in the way of the one that is wanted.
@@ -206,18 +202,12 @@ impl Source {
         let path = self.repository.toplevel.display();
         let missing = |refusal: Refusal| {
             let message = format!("{path} is a partial clone, and lacks objects of {base}: {}", refusal.message);
-            Refusal::new(
-                "partial_clone",
-                message,
-                format!("fetch them first: git -C '{path}' fetch --refetch --no-filter"),
-            )
+            Refusal::new(ErrorCode::PartialClone, message)
+                .with_hint(format!("fetch them first: git -C '{path}' fetch --refetch --no-filter"))
         };
         self.view.make_shallow(base).map_err(|error| {
-            Refusal::new(
-                "io",
-                format!("a view of {path} could not be written: {error}"),
-                transient::hint(&error, "see to the disk"),
-            )
+            Refusal::new(ErrorCode::Io, format!("a view of {path} could not be written: {error}"))
+                .with_hint(transient::hint(&error, "see to the disk"))
         })?;
         let head = BTreeSet::from([base.to_owned()]);
         self.mirror.take(&self.view, &self.git, &head, self.owner(progress)).map_err(missing)
@@ -297,7 +287,7 @@ impl Source {
              room for {} files",
             spare.bytes, spare.inodes
         );
-        Err(Refusal::new("disk_full", message, "make room on that disk, or commit a smaller tree"))
+        Err(Refusal::new(ErrorCode::DiskFull, message))
     }
 
     fn is_sparse(&self) -> bool {
@@ -309,11 +299,8 @@ impl Source {
         let (folder, branch) = (&worktree.path, &worktree.branch);
         let failed = |error: io::Error| {
             let message = format!("{} could not be made: {error}", folder.display());
-            Refusal::new(
-                "io",
-                message,
-                transient::hint(&error, "see that there is room and the right to write in the home"),
-            )
+            Refusal::new(ErrorCode::Io, message)
+                .with_hint(transient::hint(&error, "see that there is room and the right to write in the home"))
         };
         let dir = folder.join(".git");
         abide_private::private_folder(&dir).map_err(failed)?;
@@ -412,7 +399,7 @@ fn after_user(address: &str) -> &str {
 pub(super) fn repository(workspace: &Workspace) -> Result<Repository, Refusal> {
     workspace.git.as_ref().map(super::GitRoot::repository).ok_or_else(|| {
         let message = format!("{} is not in a git repository that knows it", workspace.path.display());
-        Refusal::new("no_git", message, "use mode direct, or make it one: git init, then commit")
+        Refusal::new(ErrorCode::NoGit, message)
     })
 }
 
@@ -421,14 +408,17 @@ fn free(folder: &Path) -> Result<PathBuf, Refusal> {
     let folder = canonical_as_far_as_it_exists(folder)?;
     let shown = folder.display();
     let occupied = || {
-        Refusal::new("folder_exists", format!("{shown} is there already, and not empty"), "choose a folder that is not")
+        Refusal::new(ErrorCode::FolderExists, format!("{shown} is there already, and not empty"))
+            .with_hint("choose a folder that is not")
     };
     if folder.to_str().is_none() {
-        return Err(Refusal::new("not_utf8", format!("{shown} is not UTF-8"), "choose a plain name"));
+        return Err(
+            Refusal::new(ErrorCode::NameNotUtf8, format!("{shown} is not UTF-8")).with_hint("choose a plain name")
+        );
     }
     if own_place(&folder) != folder {
         let message = format!("{shown} has a name that folders have while they are removed");
-        return Err(Refusal::new("folder_name", message, "choose another name"));
+        return Err(Refusal::new(ErrorCode::FolderName, message));
     }
     match fs::read_dir(&folder) {
         Ok(mut entries) => entries.next().map_or(Ok(()), |_| Err(occupied()))?,
@@ -436,7 +426,8 @@ fn free(folder: &Path) -> Result<PathBuf, Refusal> {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(occupied()),
         Err(error) => {
             let message = format!("{shown} can't be looked at: {error}");
-            return Err(Refusal::new("unreadable", message, transient::hint(&error, "choose another folder")));
+            return Err(Refusal::new(ErrorCode::Unreadable, message)
+                .with_hint(transient::hint(&error, "choose another folder")));
         }
     }
     Ok(folder)

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::calls::file_call;
 use crate::files_stage::Workspace;
+use abide_kernel::refusal::ErrorCode;
 
 /// Every way to name one path.
 fn calls(path: &str) -> Vec<(&'static str, Value)> {
@@ -52,8 +53,8 @@ fn what_leads_out_is_refused_by_every_tool() {
         for (tool, input) in calls(path) {
             let refusal = workspace.call(tool, &input).unwrap_err();
             // Where a folder on the way is missing, that may be what is said.
-            let missing = path.starts_with("no/") && refusal.code == "not_found";
-            assert!(refusal.code == "outside_workspace" || missing, "{tool} {path}: {refusal:?}");
+            let missing = path.starts_with("no/") && refusal.code == ErrorCode::NotFound;
+            assert!(refusal.code == ErrorCode::OutsideWorkspace || missing, "{tool} {path}: {refusal:?}");
             assert!(refusal.message.contains(path) && refusal.hint.contains("relative to the workspace") || missing);
         }
     }
@@ -134,7 +135,7 @@ fn a_folder_that_is_swapped_for_a_link_leads_nowhere() {
                 Err(refusal) => {
                     seen.1 += 1;
                     let known = ["outside_workspace", "not_found", "busy", "not_a_folder"];
-                    assert!(known.contains(&refusal.code), "{refusal:?}");
+                    assert!(known.contains(&refusal.code.word()), "{refusal:?}");
                 }
             }
         }
@@ -162,7 +163,7 @@ fn what_is_closed_is_refused_by_every_tool_however_it_is_named() {
     for path in [".keys/id", "d/../.keys/id", "folder/id", "id", ".file", "file", absolute.to_str().unwrap()] {
         for (tool, input) in calls(path) {
             let refused = run(tool, &input).unwrap_err();
-            assert_eq!(refused.code, "permission_denied", "{tool} {path}");
+            assert_eq!(refused.code, ErrorCode::PermissionDenied, "{tool} {path}");
         }
     }
     for path in [".keys/new", "new", "folder/deep/new", "not there", "not there/new"] {

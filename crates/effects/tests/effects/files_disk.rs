@@ -7,6 +7,7 @@ use abide_effects::files::{self, Root};
 use serde_json::{Value, json};
 
 use crate::calls::file_call;
+use abide_kernel::refusal::ErrorCode;
 
 const FOLDER: &str = "EFFECTS_TEST_FOLDER";
 
@@ -68,7 +69,7 @@ fn child_on_a_small_disk() {
         ("ApplyPatch", json!({ "patch": patch(&old, &"x".repeat(2_000_000)) })),
     ] {
         let refusal = call(&root, tool, input).unwrap_err();
-        assert!(!mounted || refusal.code == "disk_full", "{refusal:?}");
+        assert!(!mounted || refusal.code == ErrorCode::DiskFull, "{refusal:?}");
         assert_eq!(std::fs::read_to_string(folder.join("a")).unwrap(), old);
         assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
     }

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::files_stage::Workspace;
+use abide_kernel::refusal::ErrorCode;
 
 type Tree = BTreeMap<String, (String, bool)>;
 
@@ -143,7 +144,7 @@ proptest! {
             Ok(_) if taken => prop_assert_eq!(ours.text("f"), theirs.text("f"), "{}", patch),
             Ok(_) => prop_assert_ne!(ours.text("f"), now),
             Err(refusal) => {
-                prop_assert!(!taken || refusal.code == "ambiguous_hunk", "{:?}\n{}\n{}", refusal, patch, now);
+                prop_assert!(!taken || refusal.code == ErrorCode::AmbiguousHunk, "{:?}\n{}\n{}", refusal, patch, now);
                 prop_assert_eq!(ours.text("f"), now);
             }
         }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::calls::file_call;
 use crate::files_stage::Workspace;
+use abide_kernel::refusal::ErrorCode;
 
 #[test]
 fn lines_are_counted_from_one_and_may_be_asked_for() {
@@ -124,8 +125,8 @@ fn what_is_no_file_is_refused_and_nothing_hangs() {
         let call = file_call("ReadFile", &json!({ "path": path })).unwrap();
         files::run(&call, &Root::open(folder.as_ref()).unwrap()).unwrap_err()
     };
-    assert_eq!(call("/dev", "null").code, "not_a_file");
-    assert_eq!(call(&format!("/proc/{}", std::process::id()), "status").code, "not_a_file");
+    assert_eq!(call("/dev", "null").code, ErrorCode::NotAFile);
+    assert_eq!(call(&format!("/proc/{}", std::process::id()), "status").code, ErrorCode::NotAFile);
 }
 
 #[test]
@@ -137,7 +138,7 @@ fn a_name_that_is_near_is_named() {
         assert!(refusal.hint.starts_with("did you mean src/main.rs?"), "{refusal:?}");
     }
     let refusal = Root::open(&workspace.path("none")).unwrap_err();
-    assert_eq!(refusal.code, "missing");
+    assert_eq!(refusal.code, ErrorCode::Missing);
 }
 
 proptest! {

@@ -77,7 +77,7 @@ impl Workspace {
     /// The refusal, which has to have this code and a hint.
     pub fn refuses(&self, tool: &str, input: Value, code: &str) -> Refusal {
         let refusal = self.call(tool, &input).expect_err(&format!("{tool} {input} was done"));
-        assert_eq!(refusal.code, code, "{tool} {input}: {refusal:?}");
+        assert_eq!(refusal.code.word(), code, "{tool} {input}: {refusal:?}");
         assert!(!refusal.message.is_empty() && !refusal.hint.is_empty(), "{refusal:?}");
         refusal
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use abide_effects::files::{self, Root};
 use abide_effects::policy::{Caller, Policy};
 use abide_kernel::id::AgentId;
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::rule_folder::RuleFolder;
 use abide_kernel::tool::{ApprovalNeeded, ToolCall};
 use abide_kernel::vocabulary::ApprovalDefault;
@@ -33,7 +34,7 @@ fn word(does: &ToolCall) -> &'static str {
         ToolCall::Record(_) | ToolCall::Host(_) | ToolCall::Executor(_) => "runs",
         ToolCall::NeedsApproval(_) => "asks",
         ToolCall::Refused(refusal) => {
-            assert_eq!(refusal.code, "refused_by_policy");
+            assert_eq!(refusal.code, ErrorCode::RefusedByPolicy);
             "refused"
         }
     }
@@ -486,7 +487,7 @@ fn found(policy: &str, folder: &Path, tool: &str, input: &Value) -> String {
     let unseen = Policy::parse(policy).unwrap().unseen(&caller, tool, &file_call(tool, input).unwrap(), false);
     let root = Root::open(folder).unwrap().without_unseen(unseen);
     match files::run(&file_call(tool, input).unwrap(), &root) {
-        Err(refusal) => refusal.code.to_owned(),
+        Err(refusal) => refusal.code.word().to_owned(),
         Ok(result) => {
             let path = |found: &Value| found["path"].as_str().or(found.as_str()).unwrap().to_owned();
             let mut paths: Vec<String> = result["matches"].as_array().unwrap().iter().map(path).collect();
@@ -608,7 +609,7 @@ fn a_file_that_is_denied_is_not_opened_whatever_leads_there_by_then() {
         let call = file_call(tool, &input).unwrap();
         let root = Root::open(folder.path()).unwrap().without_unseen(policy.unseen(&caller, tool, &call, false));
         let refused = files::run(&call, &root).unwrap_err();
-        assert_eq!(refused.code, "permission_denied", "{tool}");
+        assert_eq!(refused.code, ErrorCode::PermissionDenied, "{tool}");
     }
     assert_eq!(fs::read_to_string(folder.path().join("hidden/a")).unwrap(), "secret\n");
 }

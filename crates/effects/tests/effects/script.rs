@@ -8,6 +8,7 @@ use abide_effects::tools::ToolSet;
 use abide_effects::{Model, PastResults, ProviderFailure};
 use abide_kernel::effect::ModelCall;
 use abide_kernel::id::ExecId;
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::tool::{RecordCall, ToolCall};
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
@@ -83,7 +84,7 @@ fn a_tool_there_is_none_of_is_told_to_the_model() {
     let mut stage = Stage::of(r#"{"rounds": [{"tools": [{"name": "Sleeep"}]}]}"#);
     let reply = stage.call(&message("m1", "rest")).unwrap();
     let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls) };
-    assert_eq!(refusal.code, "unknown_tool");
+    assert_eq!(refusal.code, ErrorCode::UnknownTool);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use abide_effects::hands::Allow;
 use abide_effects::policy::{Caller, Policy};
 use abide_kernel::effect::{Effect, WorkspaceEffect};
 use abide_kernel::id::AgentId;
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::time::Time;
@@ -177,7 +178,7 @@ async fn a_workspace_that_another_folder_replaced_is_not_worked_in_unasked() {
     assert_eq!(at.call(&place, "ExecCommand", json!({ "cmd": "cat file" })).await["error"]["code"], "moved");
     let child = AgentId::new("main.1").unwrap();
     let of = at.part.display().to_string();
-    assert_eq!(at.stage.hands.worktree_for_child(&child, of).await.unwrap_err().code, "moved");
+    assert_eq!(at.stage.hands.worktree_for_child(&child, of).await.unwrap_err().code, ErrorCode::Moved);
     let go = json!({ "path": at.part, "mode": "direct" });
     assert_eq!(at.call(&place, "UseWorkspace", go).await["cwd"], json!(at.part));
     assert_eq!(at.call(&place, "ReadFile", read).await["content"], "other");
@@ -250,7 +251,7 @@ async fn a_folder_that_is_swapped_while_it_is_judged_is_refused() {
         Ok(())
     };
     let refused = ground.repositories().check_judged(&at.part, swap).unwrap_err();
-    assert_eq!(refused.code, "moved");
+    assert_eq!(refused.code, ErrorCode::Moved);
     exchange(&at.work);
     // A person's judge comes after the look: the worktree is made of no other repository.
     let work = at.work.clone();
@@ -292,7 +293,7 @@ async fn a_model_gets_no_worktree_of_what_a_swapped_link_leads_to() {
     let of = at.part.display().to_string();
     exchange(&at.work);
     let refused = at.stage.hands.worktree_for_child(&child, of.clone()).await.unwrap_err();
-    assert_eq!(refused.code, "moved");
+    assert_eq!(refused.code, ErrorCode::Moved);
     let go = json!({ "path": at.part, "mode": "worktree" });
     assert_eq!(at.call(&place, "UseWorkspace", go.clone()).await["error"]["code"], "not_attached");
     let shows = |root: &str| !fs::read_to_string(Path::new(root).join("file")).is_ok_and(|text| text == "own");

@@ -12,7 +12,6 @@ const SHARED: &[&str] = &["fields.rs", "set.rs", "subject.rs", "todo.rs"];
 const OTHER_WORDS: &[(&str, &str, &str)] = &[
     ("kernel/src/pack/words.rs", "*", "words that facts are stored with"),
     ("views/src/vocabulary.rs", "Sleep", "a decision of the scheduler"),
-    ("abide/src/commands/send.rs", "Sleep", "a decision of the scheduler"),
     ("api/src/operations.rs", "TaskInput", "the body of a request"),
     ("sim/src/generators.rs", "*", "what the simulated model writes"),
 ];

@@ -3,7 +3,7 @@
 use abide_effects::limits;
 use abide_effects::tools::{self, Tool, ToolSet};
 use abide_kernel::id::{CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::todo::Todo;
 use abide_kernel::tool::{
     Call, Command, EditFile, ExecCommand, ExecutorCall, FileCall, Grep, HostCall, ReadFile, RecordCall, TaskInput,
@@ -324,11 +324,11 @@ fn a_set_of_tools_parses_its_own_calls_and_names_them_where_it_refuses() {
     };
     assert!(matches!(few.parse("ReadFile", &json!({ "path": "a" })), ToolCall::Executor(_)));
     let other = refused(&few, "WriteFile");
-    assert_eq!((other.code, other.message.as_str()), ("tool_not_offered", "WriteFile can't be called here"));
+    assert_eq!((other.code.word(), other.message.as_str()), ("tool_not_offered", "WriteFile can't be called here"));
     assert_eq!(other.hint, "the tools here are: ReadFile, Glob");
     let unknown = refused(&few, "read_fle");
     assert_eq!(
-        (unknown.code, unknown.hint.as_str()),
+        (unknown.code.word(), unknown.hint.as_str()),
         ("unknown_tool", "did you mean ReadFile? the tools are: ReadFile, Glob")
     );
     assert_eq!(refused(&ToolSet::none(), "nothing like it").hint, "answer with text");
@@ -503,7 +503,7 @@ fn inputs_that_mean_nothing_are_refused_by_field_and_with_a_hint() {
     ];
     for (tool, input, says, hints) in cases {
         let refusal = refused(tool, &input);
-        assert_eq!(refusal.code, "invalid_input", "{tool} {input}: {refusal:?}");
+        assert_eq!(refusal.code, ErrorCode::InvalidInput, "{tool} {input}: {refusal:?}");
         assert!(refusal.message.contains(says) && refusal.hint.contains(hints), "{tool} {input}: {refusal:?}");
     }
 }
@@ -512,7 +512,7 @@ fn inputs_that_mean_nothing_are_refused_by_field_and_with_a_hint() {
 fn a_tool_there_is_none_of_brings_the_nearest_and_the_list() {
     for (name, near) in [("wait_for", "WaitFor"), ("Slep", "Sleep"), ("CreateWorkitems", "CreateWorkItem")] {
         let refusal = refused(name, &json!({}));
-        assert_eq!(refusal.code, "unknown_tool");
+        assert_eq!(refusal.code, ErrorCode::UnknownTool);
         assert!(refusal.message.contains(name), "{refusal:?}");
         assert!(refusal.hint.starts_with(&format!("did you mean {near}? the tools are: ExecCommand, ")), "{refusal:?}");
     }
@@ -600,7 +600,7 @@ proptest! {
     #[test]
     fn nothing_a_model_says_makes_it_panic(name in any_tool(), input in any_json()) {
         if let ToolCall::Refused(refusal) = parse(&name, &input) {
-            prop_assert!(matches!(refusal.code, "invalid_input" | "unknown_tool"));
+            prop_assert!(matches!(refusal.code, ErrorCode::InvalidInput | ErrorCode::UnknownTool));
             prop_assert!(!refusal.message.is_empty() && !refusal.hint.is_empty());
             prop_assert!(refusal.message.len() < 1_000 && refusal.hint.len() < 1_000);
         }

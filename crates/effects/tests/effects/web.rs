@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
 use abide_effects::web;
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::tool::{ExecutorCall, WebFetch};
 use serde_json::{Value, json};
 
@@ -96,7 +96,7 @@ fn without_the_network_nothing_is_asked() {
     let server = Server::new(|_| answer("200 OK", "", "x"));
     let call = web_call(&json!({ "url": server.base })).unwrap();
     let refusal = web::fetch(&call, false).unwrap_err();
-    assert_eq!(refusal.code, "network_off");
+    assert_eq!(refusal.code, ErrorCode::NetworkOff);
     assert!(refusal.hint.contains("--network") && refusal.hint.contains("PATCH /v1/agents/ID"), "{refusal:?}");
     assert!(server.asked().is_empty());
 }
@@ -122,11 +122,11 @@ fn redirects_are_followed_so_far_and_only_where_it_is_allowed() {
     assert_eq!((&result["content"], &result["url"]), (&json!("/last"), &json!(format!("{}/last", server.base))));
     assert!(server.asked().iter().all(|head| !head.to_lowercase().contains("cookie")));
     assert_eq!(server.fetch("/304").unwrap()["status"], 304);
-    assert_eq!(server.fetch("/round").unwrap_err().code, "too_many_redirects");
+    assert_eq!(server.fetch("/round").unwrap_err().code, ErrorCode::TooManyRedirects);
     assert_eq!(server.asked().iter().filter(|head| head.starts_with("GET /round ")).count(), 6);
     for path in ["/file", "/user", "/odd"] {
         let refusal = server.fetch(path).unwrap_err();
-        assert!(refusal.code == "bad_redirect" && !format!("{refusal:?}").contains("secret"), "{refusal:?}");
+        assert!(refusal.code == ErrorCode::BadRedirect && !format!("{refusal:?}").contains("secret"), "{refusal:?}");
     }
 }
 
@@ -152,17 +152,17 @@ fn bodies_are_bounded_and_have_to_be_text() {
     let most = fetch(json!({ "url": format!("{}/endless", server.base), "max_bytes": 4 << 20 })).unwrap();
     assert_eq!((most["content"].as_str().unwrap().len(), &most["truncated"]), (4 << 20, &json!(true)));
     for path in ["/image", "/zero", "/gzip"] {
-        assert_eq!(server.fetch(path).unwrap_err().code, "binary_content", "{path}");
+        assert_eq!(server.fetch(path).unwrap_err().code, ErrorCode::BinaryContent, "{path}");
     }
     for path in ["/headers", "/short", "/nonsense"] {
         let refusal = server.fetch(path).unwrap_err();
-        assert!(refusal.code == "fetch_failed" && refusal.message.len() < 500, "{refusal:?}");
+        assert!(refusal.code == ErrorCode::FetchFailed && refusal.message.len() < 500, "{refusal:?}");
     }
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(fetch(json!({ "url": format!("http://{closed}/") })).unwrap_err().code, "fetch_failed");
+    assert_eq!(fetch(json!({ "url": format!("http://{closed}/") })).unwrap_err().code, ErrorCode::FetchFailed);
     // To a server that speaks no TLS, https fails; it does not fall back.
     let https = server.base.replace("http://", "https://");
-    assert_eq!(fetch(json!({ "url": https })).unwrap_err().code, "fetch_failed");
+    assert_eq!(fetch(json!({ "url": https })).unwrap_err().code, ErrorCode::FetchFailed);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn addresses_that_are_none_are_refused_before_anything_is_asked() {
         (&long, "4096 bytes"),
     ] {
         let refusal = web_call(&json!({ "url": url })).unwrap_err();
-        assert!(refusal.code == "invalid_input" && refusal.hint.contains(hints), "{url:?}: {refusal:?}");
+        assert!(refusal.code == ErrorCode::InvalidInput && refusal.hint.contains(hints), "{url:?}: {refusal:?}");
         assert!(!refusal.message.contains("secret") && !refusal.hint.contains("secret"), "{refusal:?}");
     }
     for input in [
@@ -191,6 +191,6 @@ fn addresses_that_are_none_are_refused_before_anything_is_asked() {
         json!({ "url": "http://example.com", "headers": {} }),
         json!({ "url": 5 }),
     ] {
-        assert_eq!(web_call(&input).unwrap_err().code, "invalid_input", "{input}");
+        assert_eq!(web_call(&input).unwrap_err().code, ErrorCode::InvalidInput, "{input}");
     }
 }

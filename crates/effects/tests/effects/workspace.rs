@@ -202,7 +202,7 @@ pub(crate) fn everything(folder: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, Refusal>) -> &'static str {
     let refusal = result.unwrap_err();
     assert!(!refusal.hint.is_empty() && !refusal.message.is_empty(), "{refusal:?}");
-    refusal.code
+    refusal.code.word()
 }
 
 /// Root may do everything, so what others may not can't be tried as root.

@@ -7,11 +7,11 @@ use abide_kernel::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect,
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::tool::{RecordCall, ToolCall};
 
 use super::fence::FenceState;
 use super::performing::Job;
-use super::supervision::SUPERVISOR_ENDED;
 use super::{Agents, Local};
 use crate::core::{Outputs, Request};
 use crate::streams::{Actor, AskError};
@@ -61,7 +61,7 @@ impl Actor<Agents> {
                 FenceState::Open => self.admit(creation),
                 FenceState::Closed(dismissed) => {
                     let detail = format!("{dismissed}, which it was to work for, was stopped");
-                    let refusal = Refusal::new(SUPERVISOR_ENDED, detail, "make no more agents");
+                    let refusal = Refusal::new(ErrorCode::SupervisorEnded, detail);
                     creation.refuse(AskError::Refused(refusal));
                 }
             }

@@ -10,6 +10,7 @@ use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
 use abide_kernel::limits;
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::tool_placement::folders_of_made;
 use abide_kernel::summary::agent_summary;
@@ -75,15 +76,16 @@ async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, call: SendMessage)
     let SendMessage { agent_id, text, correlation_id } = call;
     let to = name(&agent_id)?;
     if text.trim().is_empty() {
-        return Err(Refusal::new("empty", "there is nothing in the text, and it would wake nobody", "say something"));
+        return Err(Refusal::new(ErrorCode::Empty, "there is nothing in the text, and it would wake nobody"));
     }
     if to == caller.identity.id {
-        return Err(Refusal::new("that_is_you", "a message to yourself would only wake you", "use CreateTimer"));
+        return Err(Refusal::new(ErrorCode::ThatIsYou, "a message to yourself would only wake you"));
     }
     let receiver =
         agents.look(&to, |state, _| (!state.lifecycle.archived).then(|| state.definition.identity.clone())).await;
     let Some(receiver) = receiver.map_err(|error| unreached(&to, error))?.flatten() else {
-        return Err(Refusal::new("not_found", format!("there is no agent called {to}"), "AgentGet shows your own"));
+        return Err(Refusal::new(ErrorCode::NotFound, format!("there is no agent called {to}"))
+            .with_hint("AgentGet shows your own"));
     };
     tell(agents, caller, &to, text, correlation_id, receiver.top() == caller.identity.top()).await
 }
@@ -115,8 +117,10 @@ async fn tell(
 async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, call: AgentGet) -> Result<Value, Refusal> {
     let id = call.agent_id.unwrap_or_else(|| caller.identity.id.clone());
     let seen = agents.look(&id, |state, now| (!state.lifecycle.archived).then(|| agent_summary(state, now))).await;
-    let missing =
-        || Refusal::new("not_found", format!("no agent is called {id}"), "go on without it, or ask the operator");
+    let missing = || {
+        Refusal::new(ErrorCode::NotFound, format!("no agent is called {id}"))
+            .with_hint("go on without it, or ask the operator")
+    };
     let summary = seen.map_err(|error| unreached(&id, error))?.flatten().ok_or_else(missing)?;
     Ok(told(&agents.kind.perform.with_world(&id, summary).await))
 }
@@ -132,22 +136,23 @@ async fn spawn_named(
     let id = name(&wanted)?;
     if is_name_of_child(&id) {
         let detail = format!("{id} is a name as the runtime gives it to children: a dot and a number at its end");
-        return Err(Refusal::new("reserved_name", detail, "choose a name that does not end in a dot and a number"));
+        return Err(Refusal::new(ErrorCode::ReservedName, detail));
     }
     if !caller.config.budget.is_none() {
         let detail = "you have a budget, and an agent that belongs to nobody would not be bound by it";
-        let hint = "leave name out: a child is granted a part of your budget; or ask the operator to make it";
-        return Err(Refusal::new("budget_bound", detail, hint));
+        return Err(Refusal::new(ErrorCode::BudgetBound, detail));
     }
     let makers = caller.identity.makers_of_made();
     if makers.len() > limits::MAKERS_MAX {
         let detail = format!("{} agents made each other, one after the other, down to you", makers.len());
-        return Err(Refusal::new("too_deep", detail, "leave name out, or ask the operator to make the agent"));
+        return Err(
+            Refusal::new(ErrorCode::TooDeep, detail).with_hint("leave name out, or ask the operator to make the agent")
+        );
     }
     let known = agents.look(&id, |_, _| ()).await.map_err(|error| unreached(&id, error))?;
     if known.is_some() {
         let hint = "choose another name, or say it to that one with SendMessage";
-        return Err(Refusal::new("exists", format!("an agent called {id} exists already"), hint));
+        return Err(Refusal::new(ErrorCode::Exists, format!("an agent called {id} exists already")).with_hint(hint));
     }
     let parent = Some(caller.identity.id.clone());
     let identity = Identity { parent, makers, ..Identity::named(id.clone()) };
@@ -157,8 +162,7 @@ async fn spawn_named(
     let (workspace, worktree) = match (workspace_mode, folder) {
         (None, _) => (None, None),
         (Some(_), None) => {
-            let hint = "use a workspace first, or leave workspace_mode out";
-            return Err(Refusal::new("no_workspace", "there is no folder to hand on", hint));
+            return Err(Refusal::new(ErrorCode::NoWorkspace, "there is no folder to hand on"));
         }
         (Some(ChildWorkspace::Inherit), folder) => (folder, None),
         (Some(ChildWorkspace::Worktree), Some(folder)) => {
@@ -193,14 +197,15 @@ fn is_name_of_child(id: &AgentId) -> bool {
 }
 
 fn name(text: &str) -> Result<AgentId, Refusal> {
-    AgentId::new(text).map_err(|error| Refusal::new("invalid_input", error.to_string(), "name an agent"))
+    AgentId::new(text)
+        .map_err(|error| Refusal::new(ErrorCode::InvalidInput, error.to_string()).with_hint("name an agent"))
 }
 
 fn unreached(id: &AgentId, error: AskError) -> Refusal {
     match error {
         AskError::Refused(refusal) => refusal,
         AskError::Busy | AskError::Damaged(_) | AskError::Store(_) | AskError::Closing | AskError::Crashed => {
-            Refusal::new("not_reached", format!("{id} could not be reached: {error}"), "try again later")
+            Refusal::new(ErrorCode::NotReached, format!("{id} could not be reached: {error}"))
         }
     }
 }

@@ -11,6 +11,7 @@ use abide_kernel::effect::{ChildEffect, Effect, SpawnChild, WorkspaceEffect};
 use abide_kernel::fact::{Fact, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{CreateChild, Input, Refusal};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::vocabulary::TaskStatus;
 use abide_ledger::StreamId;
@@ -116,15 +117,12 @@ async fn create_child(
     if let Some(attached) = workspace {
         remove_worktree(agents, &id, &attached).await;
     }
-    match refusal.code {
-        // The dismissal that follows says that it was never made.
-        SUPERVISOR_ENDED => Vec::new(),
-        _ => task_failed(task_id, refusal.to_string()),
+    // The dismissal that follows says that it was never made.
+    if refusal.code == ErrorCode::SupervisorEnded {
+        return Vec::new();
     }
+    task_failed(task_id, refusal.to_string())
 }
-
-/// Why an agent is not made whose maker was stopped meanwhile.
-pub(super) const SUPERVISOR_ENDED: &str = "supervisor_ended";
 
 /// Removes the worktree of a child that was not made: nobody else would.
 async fn remove_worktree(agents: &Arc<Streams<Agents>>, child: &AgentId, attached: &WorkspaceAttached) {
@@ -268,5 +266,5 @@ fn task_ended(task_id: TaskId, status: TaskStatus, evidence: String, used: Optio
 
 /// A worktree that nobody here can make.
 pub(super) fn no_worktrees() -> Result<WorkspaceAttached, Refusal> {
-    Err(Refusal::new("no_worktrees", "nothing here makes worktrees", "leave workspace_mode out"))
+    Err(Refusal::new(ErrorCode::NoWorktrees, "nothing here makes worktrees"))
 }

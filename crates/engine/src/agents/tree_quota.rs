@@ -13,6 +13,7 @@ use abide_kernel::config::Identity;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::read_rows::{AGENT_PLANE, AGENT_ROW, founder_of_row};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_ledger::{Ledger, ReadError};
 use tokio::sync::OnceCell;
@@ -144,7 +145,7 @@ impl TreeQuota {
     fn full(&self, founder: &AgentId) -> Refusal {
         let bound = self.bound;
         let detail = format!("{bound} agents come from {founder}, and no more may (tree_agents)");
-        Refusal::new("tree_full", detail, "wait until some of them have ended, stop some, or do it yourself")
+        Refusal::new(ErrorCode::TreeFull, detail)
     }
 
     async fn count(&self, agents: &Arc<Streams<Agents>>) -> Result<(), Refusal> {
@@ -154,9 +155,8 @@ impl TreeQuota {
             self.lock().fill(found);
             Ok::<(), ReadError>(())
         };
-        let failed = |error: ReadError| {
-            Refusal::new("not_counted", format!("the agents can't be counted: {error}"), "try again later")
-        };
+        let failed =
+            |error: ReadError| Refusal::new(ErrorCode::NotCounted, format!("the agents can't be counted: {error}"));
         self.counted.get_or_try_init(count).await.map_err(failed)?;
         Ok(())
     }

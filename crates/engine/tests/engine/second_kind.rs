@@ -18,9 +18,9 @@ use abide_kernel::config::{Config, Identity};
 use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{Fresh, Seq};
 use abide_kernel::input as agent;
-use abide_kernel::input::Refusal;
 use abide_kernel::pack;
 use abide_kernel::read_rows::Row;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 use abide_kernel::wake::Wake;
 use abide_ledger::{Commit, Hash, Ledger, NewFact, Options, StreamId};
@@ -198,9 +198,9 @@ impl Machine for Counter {
     }
 
     fn admit(&mut self, input: Input, now: Time, _: &mut Fresh) -> Result<Admitted<Counter>, Refusal> {
-        let refused = |code| Err(Refusal::new(code, code, "no"));
+        let refused = |code: ErrorCode| Err(Refusal::new(code, code.word()));
         if (self.seq == 0) != (input == Input::Create) {
-            return refused("not_now");
+            return refused(ErrorCode::Exists);
         }
         let (mut facts, mut effects) = (Vec::new(), Vec::new());
         match input {
@@ -209,7 +209,7 @@ impl Machine for Counter {
             Input::AddLater { after_ms, amount } => {
                 self.emit(&mut facts, now, Fact::Postponed { until: now.plus_ms(after_ms), amount });
             }
-            Input::Announce if self.announcing.is_some() => return refused("announcing"),
+            Input::Announce if self.announcing.is_some() => return refused(ErrorCode::UnderWay),
             Input::Announce => effects.push(self.begin_announcement(&mut facts, now)),
             Input::Announced { number } if self.announcing == Some(number) => {
                 self.emit(&mut facts, now, Fact::Announced { number });

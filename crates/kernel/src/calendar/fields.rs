@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::Offset;
 
-use crate::refusal::Refusal;
+use crate::refusal::{ErrorCode, Refusal};
 
 const DAY: i64 = 86_400;
 const MINUTES: i64 = 1_440;
@@ -134,7 +134,7 @@ impl Kind {
 }
 
 fn bad(message: String, hint: &str) -> Refusal {
-    Refusal::new("bad_cron", message, hint)
+    Refusal::new(ErrorCode::BadCron, message).with_hint(hint)
 }
 
 impl Fields {

@@ -11,8 +11,8 @@ use crate::act_result::{
 use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling};
 use crate::fact::{Resource, Schedule, TimerCreated, WaitingIntentCreated};
 use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use crate::input::Refusal;
 use crate::limits;
+use crate::refusal::{ErrorCode, Refusal};
 use crate::rules::transaction::Transaction;
 use crate::state::AgentState;
 use crate::state::timer::Timer;
@@ -124,18 +124,23 @@ pub(super) fn carry_out_act(tx: &mut Transaction<'_>, actor: &Actor, act: Record
 /// A required text within its bound.
 pub(super) fn require_text(text: String, max: usize, field: &str) -> Result<String, Refusal> {
     if text.trim().is_empty() {
-        return Err(Refusal::new("empty", format!("{field} is empty"), format!("say something in {field}")));
+        return Err(
+            Refusal::new(ErrorCode::Empty, format!("{field} is empty")).with_hint(format!("say something in {field}"))
+        );
     }
     if text.len() > max {
         let size = text.len();
-        return Err(Refusal::new("too_long", format!("{field} has {size} bytes"), format!("keep it under {max}")));
+        return Err(Refusal::new(ErrorCode::TooLong, format!("{field} has {size} bytes"))
+            .with_hint(format!("keep it under {max}")));
     }
     Ok(text)
 }
 
 pub(super) fn require_room(open: usize, what: &str) -> Result<(), Refusal> {
     if open >= limits::OPEN_RECORDS_MAX {
-        return Err(Refusal::new("too_many", format!("{open} {what} are open"), "end some of them first"));
+        return Err(
+            Refusal::new(ErrorCode::TooMany, format!("{open} {what} are open")).with_hint("end some of them first")
+        );
     }
     Ok(())
 }
@@ -229,7 +234,7 @@ fn wait_out(
 
 pub(super) fn ahead(tx: &Transaction<'_>, ms: u64) -> Result<Time, Refusal> {
     if ms > limits::TIMER_AHEAD_MAX_MS {
-        return Err(Refusal::new("too_far_ahead", "that is more than a hundred years ahead", "choose a nearer time"));
+        return Err(Refusal::new(ErrorCode::TooFarAhead, "that is more than a hundred years ahead"));
     }
     Ok(tx.now.plus_ms(ms))
 }
@@ -257,7 +262,7 @@ fn deliver_owed(tx: &mut Transaction<'_>, actor: &Actor, resource: Option<&str>)
 
 /// What the wait names, checked: a wait that nothing could ever end is refused.
 fn what_could_end(tx: &Transaction<'_>, kind: WaitKind, resource: Option<String>) -> Result<Option<Resource>, Refusal> {
-    let never = |message: String, hint: &str| Err(Refusal::new("nothing_would_end_it", message, hint));
+    let never = |message: String, hint: &str| Err(Refusal::new(ErrorCode::NothingWouldEndIt, message).with_hint(hint));
     match (kind, resource) {
         (WaitKind::Task, Some(id)) => {
             let task = TaskId::new(&id);
@@ -299,9 +304,9 @@ fn what_could_end(tx: &Transaction<'_>, kind: WaitKind, resource: Option<String>
             "ask your supervisor with SendMessage, or a person with RequestApproval",
         ),
         (WaitKind::Operator, Some(_)) => {
-            Err(Refusal::new("no_resource_here", "a wait for the operator names no resource", "leave resource out"))
+            Err(Refusal::new(ErrorCode::NoResourceHere, "a wait for the operator names no resource"))
         }
-        (WaitKind::Sleep, _) => Err(Refusal::new("not_a_wait", "a sleep is not waited for", "use Sleep")),
+        (WaitKind::Sleep, _) => Err(Refusal::new(ErrorCode::NotAWait, "a sleep is not waited for")),
         (WaitKind::Task | WaitKind::Timer | WaitKind::External | WaitKind::Operator, None) => Ok(None),
     }
 }
@@ -316,7 +321,7 @@ fn will_tick(state: &AgentState, timer: &Timer) -> bool {
 
 fn end_wait(tx: &mut Transaction<'_>, actor: &Actor, id: &WaitId) -> Acted {
     if tx.state.planes.waits.get(id).is_none() {
-        return Err(Refusal::new("not_found", format!("{id} is not an open wait"), "list the waits"));
+        return Err(Refusal::new(ErrorCode::NotFound, format!("{id} is not an open wait")).with_hint("list the waits"));
     }
     if let Actor::Person(name) = actor {
         tell_agent(tx, id, &format!("{name} cancelled it"), Maker::Person);
@@ -385,11 +390,11 @@ pub(super) fn request_approval(
 
 fn decide_approval(tx: &mut Transaction<'_>, actor: &Actor, id: &ApprovalId, grant: bool) -> Acted {
     if let Actor::Model(_) = actor {
-        return Err(Refusal::new("not_yours", "an agent can't decide its own approval", "wait for the operator"));
+        return Err(Refusal::new(ErrorCode::NotYours, "an agent can't decide its own approval")
+            .with_hint("wait for the operator"));
     }
     let Some(approval) = tx.state.planes.approvals.pending().get(id).cloned() else {
-        let hint = "list the approvals; each is decided once";
-        return Err(Refusal::new("not_pending", format!("{id} is not pending"), hint));
+        return Err(Refusal::new(ErrorCode::NotPending, format!("{id} is not pending")));
     };
     let (status, word) = if grant { (ApprovalStatus::Granted, "granted") } else { (ApprovalStatus::Denied, "denied") };
     let decided_by = actor.name().to_owned();
@@ -403,7 +408,7 @@ fn decide_approval(tx: &mut Transaction<'_>, actor: &Actor, id: &ApprovalId, gra
 /// Asks first, forces the second time.
 fn stop_task(tx: &mut Transaction<'_>, actor: &Actor, id: &TaskId) -> Acted {
     let Some(task) = tx.state.planes.tasks.open().get(id) else {
-        return Err(Refusal::new("not_running", format!("{id} is not a running task"), "list the tasks"));
+        return Err(Refusal::new(ErrorCode::NotRunning, format!("{id} is not a running task")));
     };
     let force = task.status == TaskStatus::Cancelling;
     let evidence = vec![format!("stopped_by {}", actor.name())];

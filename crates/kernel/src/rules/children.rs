@@ -15,6 +15,7 @@ use crate::fact::{
 use crate::id::{AgentId, WorkItemId};
 use crate::input::{Answer, CreateChild, NewMessage, Refusal};
 use crate::limits;
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::state::tool_placement::ToolPlacement;
 use crate::vocabulary::{ChildWorkspace, ClosureOutcome, DecisionKind, MessageKind, Reason, TaskStatus};
@@ -34,7 +35,7 @@ pub(super) struct Wanted {
 pub(super) fn spawn(tx: &mut Transaction<'_>, actor: &Actor, wanted: Wanted) -> Acted {
     if let Actor::Person(_) = actor {
         let hint = "create an agent of your own: abide agent create";
-        return Err(Refusal::new("not_yours", "a child belongs to the agent that spawns it", hint));
+        return Err(Refusal::new(ErrorCode::NotYours, "a child belongs to the agent that spawns it").with_hint(hint));
     }
     let message = require_text(wanted.message, limits::TEXT_BYTES, "message")?;
     let instructions =
@@ -42,22 +43,20 @@ pub(super) fn spawn(tx: &mut Transaction<'_>, actor: &Actor, wanted: Wanted) -> 
     let work_item_id = work::anchor(tx, wanted.work_item_id)?;
     if tx.state.definition.identity.depth() >= limits::CHILD_DEPTH_MAX {
         let detail = format!("you are {} below the agent at the top", tx.state.definition.identity.depth());
-        return Err(Refusal::new("too_deep", detail, "do it yourself, or report to your supervisor"));
+        return Err(Refusal::new(ErrorCode::TooDeep, detail).with_hint("do it yourself, or report to your supervisor"));
     }
     let open = tx.state.planes.tasks.children().count();
     if open >= limits::CHILDREN_MAX {
-        let hint = "wait for one of them: WaitFor with wake task_result; or stop one: TaskStop";
-        return Err(Refusal::new("too_many_children", format!("{open} children are at work"), hint));
+        return Err(Refusal::new(ErrorCode::TooManyChildren, format!("{open} children are at work")));
     }
     let grant = tx.state.grant().map_err(|short| {
         let detail = format!("of your budget, {} are used or granted: too little is left to share", short.in_words());
-        Refusal::new("budget_too_small", detail, "do it yourself, or wait for a child that is at work")
+        Refusal::new(ErrorCode::BudgetTooSmall, detail)
     })?;
     let place = ToolPlacement::of(tx.state);
     let folder = place.workspace.map(|bound| bound.root).or(place.configured);
     if wanted.workspace_mode == ChildWorkspace::Worktree && folder.is_none() {
-        let hint = "use a workspace first, or leave workspace_mode out";
-        return Err(Refusal::new("no_workspace", "there is no folder to make a worktree of", hint));
+        return Err(Refusal::new(ErrorCode::NoWorkspace, "there is no folder to make a worktree of"));
     }
     let child = ChildSpec {
         message,
@@ -88,7 +87,7 @@ fn child_id(tx: &Transaction<'_>) -> AgentId {
 pub(super) fn create(tx: &mut Transaction<'_>, first: CreateChild) -> Result<Answer, Refusal> {
     if tx.state.seq > 0 {
         let detail = format!("an agent called {} exists already", tx.state.id());
-        return Err(Refusal::new("exists", detail, "choose another name"));
+        return Err(Refusal::new(ErrorCode::Exists, detail));
     }
     let CreateChild { identity, config, message, workspace } = first;
     let message = NewMessage {
@@ -117,7 +116,7 @@ fn begin(tx: &mut Transaction<'_>, identity: Identity, config: Config) {
 /// Its supervisor, or a person, wants it no longer.
 pub(super) fn dismiss(tx: &mut Transaction<'_>, evidence: Vec<String>) -> Result<Answer, Refusal> {
     if tx.state.definition.identity.supervisor.is_none() {
-        return Err(Refusal::new("not_a_child", "this agent has no supervisor", "stop it instead"));
+        return Err(Refusal::new(ErrorCode::NotAChild, "this agent has no supervisor"));
     }
     if tx.state.lifecycle.leaving.is_some() {
         return Ok(Answer::Unchanged);
@@ -199,7 +198,7 @@ pub(super) fn go_on_leaving(tx: &mut Transaction<'_>) {
 /// Its supervisor knows: the child is gone.
 pub(super) fn heard(tx: &mut Transaction<'_>) -> Result<Answer, Refusal> {
     if !tx.state.lifecycle.leaving.as_ref().is_some_and(|leaving| leaving.reporting) {
-        return Err(Refusal::new("not_leaving", "this agent has nothing to report", "leave it at work"));
+        return Err(Refusal::new(ErrorCode::NotLeaving, "this agent has nothing to report"));
     }
     tx.emit(AgentArchived {});
     Ok(Answer::Done)

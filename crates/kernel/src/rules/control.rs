@@ -11,6 +11,7 @@ use crate::fact::{
 };
 use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::input::{Answer, BootContext, Refusal};
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::state::lifecycle::Control;
 use crate::state::task::Task;
@@ -37,11 +38,7 @@ pub(super) fn create(
     start: bool,
 ) -> Result<Answer, Refusal> {
     if tx.state.seq > 0 {
-        return Err(Refusal::new(
-            "exists",
-            format!("an agent called {} exists already", tx.state.id()),
-            "choose another name",
-        ));
+        return Err(Refusal::new(ErrorCode::Exists, format!("an agent called {} exists already", tx.state.id())));
     }
     tx.emit(AgentCreated { identity, config, start });
     if start {
@@ -142,18 +139,14 @@ fn next_status(tx: &Transaction<'_>, action: ControlAction) -> Status {
 
 pub(super) fn start(tx: &mut Transaction<'_>) -> Result<Answer, Refusal> {
     if tx.state.lifecycle.leaving.is_some() {
-        let hint = "its supervisor hears of its end; spawn another";
-        return Err(Refusal::new("leaving", "this child is leaving", hint));
+        return Err(Refusal::new(ErrorCode::Leaving, "this child is leaving"));
     }
     let status = tx.state.status();
     match status {
         Status::Stopped | Status::Booting => {}
         Status::AwakeIdle | Status::AwakeRunning | Status::Asleep => {
-            return Err(Refusal::new(
-                "not_stopped",
-                format!("the agent is {status}, it runs already"),
-                "send it a message, or wake it; start is for stopped agents",
-            ));
+            return Err(Refusal::new(ErrorCode::NotStopped, format!("the agent is {status}, it runs already"))
+                .with_hint("send it a message, or wake it; start is for stopped agents"));
         }
     }
     let was = match &tx.state.lifecycle.control {
@@ -233,14 +226,10 @@ fn cancel_tasks(tx: &mut Transaction<'_>, evidence: &str, which: fn(&Task) -> bo
 
 pub(super) fn abort(tx: &mut Transaction<'_>, exec_id: Option<ExecId>) -> Result<Answer, Refusal> {
     let Some(turn) = &tx.state.turns.current else {
-        return Err(Refusal::new("no_turn", "no turn is running", "look at `why` for what the agent does"));
+        return Err(Refusal::new(ErrorCode::NoTurn, "no turn is running"));
     };
     if let Some(wanted) = exec_id.filter(|wanted| *wanted != turn.exec_id) {
-        return Err(Refusal::new(
-            "stale_exec",
-            format!("{wanted} is over; {} runs", turn.exec_id),
-            "name the execution that runs, or none",
-        ));
+        return Err(Refusal::new(ErrorCode::StaleExec, format!("{wanted} is over; {} runs", turn.exec_id)));
     }
     abort_turn(tx, Abort::of(AbortReason::Abort, Boundary::Control, "abort"));
     Ok(Answer::Done)
@@ -350,17 +339,16 @@ pub(super) fn archive(tx: &mut Transaction<'_>) -> Result<Answer, Refusal> {
     let status = tx.state.status();
     if status != Status::Stopped {
         let detail = format!("the agent is {status}, and only a stopped one can be deleted");
-        return Err(Refusal::new("not_stopped", detail, "stop it first"));
+        return Err(Refusal::new(ErrorCode::NotStopped, detail).with_hint("stop it first"));
     }
     if !tx.state.planes.tasks.open().is_empty() {
         let open = tx.state.planes.tasks.open().len();
-        return Err(Refusal::new("tasks_open", format!("{open} of its tasks are still ending"), "try again soon"));
+        return Err(Refusal::new(ErrorCode::TasksOpen, format!("{open} of its tasks are still ending")));
     }
     if let Some(worktree) =
         tx.state.planes.workspaces.attached().values().find(|workspace| workspace.worktree.is_some())
     {
-        let hint = "detach it first: what is not committed in it is saved as a patch";
-        return Err(Refusal::new("worktree_left", format!("it has the worktree {}", worktree.root), hint));
+        return Err(Refusal::new(ErrorCode::WorktreeLeft, format!("it has the worktree {}", worktree.root)));
     }
     tx.emit(AgentArchived {});
     Ok(Answer::Done)

@@ -7,6 +7,7 @@ use crate::id::WaitId;
 use crate::input::{Answer, NewMessage, Refusal};
 use crate::limits;
 use crate::message::{Labels, Message, Origin, Subject, SubjectRecord, body_bytes};
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::scheduler::continuation::{Classified, classify};
 use crate::scheduler::ticks::hint_tick;
@@ -27,60 +28,50 @@ fn require_room(tx: &Transaction<'_>, message: &Message) -> Result<(), Refusal> 
         return Ok(());
     }
     let detail = format!("{messages} messages with {bytes} bytes wait already");
-    Err(Refusal::new("queue_full", detail, "send it again later; nothing was recorded"))
+    Err(Refusal::new(ErrorCode::QueueFull, detail))
 }
 
 pub(super) fn shape(tx: &mut Transaction<'_>, new: NewMessage) -> Result<Message, Refusal> {
     let kind = new.kind.unwrap_or(MessageKind::OperatorPrompt);
     let origin = if new.from_agent.is_some() { OriginKind::Agent } else { kind.usual_origin() };
     if !kind.admits(origin) {
-        return Err(Refusal::new(
-            "kind_origin_mismatch",
-            format!("a {kind} can't come from {origin}"),
-            "leave the origin out, or choose the kind that this sender may send",
-        ));
+        return Err(Refusal::new(ErrorCode::KindOriginMismatch, format!("a {kind} can't come from {origin}")));
     }
     if let Some(supervisor) =
         tx.state.definition.identity.supervisor.as_ref().filter(|_| kind == MessageKind::OperatorPrompt)
     {
         return Err(Refusal::new(
-            "supervised",
+            ErrorCode::Supervised,
             format!("{} works for {}, and takes no operator's messages", tx.state.id(), supervisor.agent_id),
-            format!("send it to {}", supervisor.agent_id),
-        ));
+        )
+        .fill("agent", &supervisor.agent_id));
     }
     let priority = new.priority.unwrap_or(kind.usual_priority());
     if priority == Priority::Interject && kind != MessageKind::OperatorPrompt {
-        return Err(Refusal::new(
-            "only_operators_interject",
-            format!("a {kind} can't interject"),
-            "use the priority next, normal or background",
-        ));
+        return Err(Refusal::new(ErrorCode::OnlyOperatorsInterject, format!("a {kind} can't interject")));
     }
     let size = body_bytes(new.text.as_deref(), new.json.as_ref());
     if size > limits::MESSAGE_BYTES as u64 {
         return Err(Refusal::new(
-            "message_too_large",
+            ErrorCode::MessageTooLarge,
             format!("the message has {size} bytes, the limit is {}", limits::MESSAGE_BYTES),
-            "put the content into a file and send its path",
         ));
     }
     if let Some(id) = &new.trigger_id {
         match tx.state.planes.triggers.get(id).map(|trigger| trigger.delivery_mode) {
             Some(DeliveryMode::EnqueueMessage) => {}
             Some(DeliveryMode::WakeHint) => {
-                return Err(Refusal::new(
-                    "trigger_only_wakes",
-                    format!("{id} only wakes the agent"),
-                    "send a wake hint",
-                ));
+                return Err(Refusal::new(ErrorCode::TriggerOnlyWakes, format!("{id} only wakes the agent")));
             }
-            None => return Err(Refusal::new("not_found", format!("{id} is not a trigger of this agent"), "create it")),
+            None => {
+                return Err(Refusal::new(ErrorCode::NotFound, format!("{id} is not a trigger of this agent"))
+                    .with_hint("create it"));
+            }
         }
     }
     let message_id = new.message_id.unwrap_or_else(|| tx.fresh.message());
     if tx.state.planes.queue.get(&message_id).is_some() {
-        return Err(Refusal::new("duplicate_message", format!("{message_id} is here already"), "do not send it again"));
+        return Err(Refusal::new(ErrorCode::DuplicateMessage, format!("{message_id} is here already")));
     }
     let origin_id = new.from_agent.as_ref().map(|agent| agent.as_str().to_owned()).or(new.origin_id);
     let trigger_item = new.trigger_id.as_ref().and_then(|id| tx.state.planes.triggers.get(id)?.work_item_id.clone());
@@ -115,7 +106,7 @@ pub(super) fn wake(
     let long =
         [Some(&reason), source.as_ref(), resource.as_ref()].into_iter().flatten().any(|t| t.len() > limits::LINE_BYTES);
     if long || body.as_ref().is_some_and(|body| body.len() > limits::TEXT_BYTES) {
-        return Err(Refusal::new("wake_too_large", "the wake hint is too large", "send a message instead"));
+        return Err(Refusal::new(ErrorCode::WakeTooLarge, "the wake hint is too large"));
     }
     let source = resource.clone().or(source).unwrap_or_else(|| "operator".to_owned());
     let generation = tx.state.planes.hints.next_generation();
@@ -123,7 +114,7 @@ pub(super) fn wake(
     let (disposition, why) = if status == Status::Stopped {
         (Disposition::Ignored, "the agent is stopped; start it first")
     } else if tx.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX && !tx.state.planes.hints.knows(&source) {
-        return Err(Refusal::new("too_many_hints", "too many sources have hints pending", "send it again later"));
+        return Err(Refusal::new(ErrorCode::TooManyHints, "too many sources have hints pending"));
     } else if status == Status::AwakeRunning {
         (Disposition::Coalesced, "a turn is running; the hint follows it")
     } else if tx.state.planes.queue.queued() > 0 {

@@ -6,6 +6,7 @@ use crate::id::MessageId;
 use crate::input::{Answer, Refusal};
 use crate::limits;
 use crate::provider::{self, NO_JITTER, Tells, backoff_ms};
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::state::queue::Entry;
 use crate::state::turn::{Phase, Turn};
@@ -20,8 +21,7 @@ pub(super) fn configure(tx: &mut Transaction<'_>, change: ConfigChange) -> Resul
         && let Some(supervisor) = &tx.state.definition.identity.supervisor
     {
         let detail = "a child spends what its supervisor granted it when it was made";
-        let hint = format!("raise the budget of {}; what it makes next is granted more", supervisor.top);
-        return Err(Refusal::new("granted_budget", detail, hint));
+        return Err(Refusal::new(ErrorCode::GrantedBudget, detail).fill("agent", &supervisor.top));
     }
     let role = change.role.filter(|role| *role != tx.state.definition.identity.role);
     let config = tx.state.definition.config.with(change);

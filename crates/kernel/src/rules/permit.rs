@@ -4,6 +4,7 @@ use crate::act_result::{ApprovalAsked, ErrorTold, told};
 use crate::fact::ApprovalUsed;
 use crate::id::{CallId, ExecId};
 use crate::input::Refusal;
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::tool::{ApprovalNeeded, ToolCall};
 
@@ -33,14 +34,14 @@ pub(super) fn ask_approval(
         let (id, hint) =
             (&pending.approval_id, "its decision comes as a message; until then do something else, or end");
         let message = format!("{id} asks a person about this very call already");
-        let error = Some(ErrorTold { code: "needs_approval", message, hint: hint.to_owned() });
+        let error = Some(ErrorTold { code: ErrorCode::NeedsApproval, message, hint: hint.to_owned() });
         let asked = ApprovalAsked { approval_id: id.clone(), waiting_intent_id: None, error };
         return Ok(Done { result: told(&asked), ends_turn: false });
     }
     let asked = ApprovalRequest { summary, tool: Some(tool.to_owned()), deadline_ms, default, call: Some(digest) };
     let mut asked = request_approval(tx, &Actor::Model(exec_id.clone()), asked)?;
     asked.error = Some(ErrorTold {
-        code: "needs_approval",
+        code: ErrorCode::NeedsApproval,
         message: "a person has to say yes to this call first; it was not made".to_owned(),
         hint: "the turn ends here, and the decision comes as a message; once granted, make the very same call again"
             .to_owned(),

@@ -10,6 +10,7 @@ use crate::fact::{
 use crate::id::{ExecId, TaskId};
 use crate::input::{Answer, Refusal};
 use crate::limits;
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::state::task::Task;
 use crate::tool::Command;
@@ -33,7 +34,7 @@ pub(super) fn create(tx: &mut Transaction<'_>, mut task: TaskCreated) -> Result<
         return Ok(Answer::Unchanged);
     }
     if tx.state.planes.tasks.open().len() >= limits::OPEN_RECORDS_MAX {
-        return Err(Refusal::new("too_many_tasks", "too many tasks are open", "end some of them first"));
+        return Err(Refusal::new(ErrorCode::TooManyTasks, "too many tasks are open"));
     }
     // A call of the turn that runs. A person's command belongs to no item, and a report may come after its turn.
     let is_of_turn = task.exec_id.as_ref().is_some_and(|exec_id| turn_of(tx, exec_id).is_some());
@@ -97,9 +98,8 @@ pub(super) fn list_tasks(tx: &Transaction<'_>) -> Listed<TaskView> {
 pub(super) fn show_task(tx: &Transaction<'_>, id: &TaskId) -> Acted {
     match tx.state.planes.tasks.get(id) {
         Some(task) => answer_with(&TaskView::from(task)),
-        None => {
-            Err(Refusal::new("not_found", format!("{id} is no task that is open or ended lately"), "list the tasks"))
-        }
+        None => Err(Refusal::new(ErrorCode::NotFound, format!("{id} is no task that is open or ended lately"))
+            .with_hint("list the tasks")),
     }
 }
 
@@ -114,11 +114,12 @@ pub(super) fn run_command(
 ) -> Acted {
     let command = require_text(command, limits::COMMAND_BYTES, "cmd")?;
     if let Actor::Model(_) = actor {
-        return Err(Refusal::new("not_yours", "a model starts commands with ExecCommand", "call ExecCommand"));
+        return Err(
+            Refusal::new(ErrorCode::NotYours, "a model starts commands with ExecCommand").with_hint("call ExecCommand")
+        );
     }
     if !tx.state.lifecycle.is_runnable() {
-        let hint = format!("start it first: abide agent start {}", tx.state.id());
-        return Err(Refusal::new("stopped", "a stopped agent runs no commands", hint));
+        return Err(Refusal::new(ErrorCode::Stopped, "a stopped agent runs no commands").fill("agent", tx.state.id()));
     }
     let task_id = tx.fresh.task();
     let command = Command { command, workdir, tty, accepts_input };
@@ -128,7 +129,7 @@ pub(super) fn run_command(
 
 pub(super) fn end_task(tx: &mut Transaction<'_>, status: TaskStatus, end: TaskEnd) -> Result<Answer, Refusal> {
     if !status.is_terminal() {
-        return Err(Refusal::new("not_terminal", format!("{status} is not an end"), "report how it ended"));
+        return Err(Refusal::new(ErrorCode::NotTerminal, format!("{status} is not an end")));
     }
     if !tx.state.planes.tasks.open().contains_key(&end.task_id) {
         return Ok(ignored(tx, end.task_id, status));

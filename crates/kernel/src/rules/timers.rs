@@ -9,8 +9,8 @@ use crate::act_result::TimerEnded;
 use crate::calendar::Calendar;
 use crate::fact::{Resource, Schedule, TimerCreated};
 use crate::id::{TimerId, WorkItemId};
-use crate::input::Refusal;
 use crate::limits;
+use crate::refusal::{ErrorCode, Refusal};
 use crate::rules::transaction::Transaction;
 use crate::time::Time;
 use crate::tool::When;
@@ -63,8 +63,7 @@ fn schedule(tx: &Transaction<'_>, when: When) -> Result<(Schedule, Time), Refusa
         When::At(at) => {
             // What has just passed is meant as now.
             if tx.now.since_ms(at) > limits::JUST_PASSED_MS {
-                let hint = "name a time that is to come, with its time zone";
-                return Err(Refusal::new("in_the_past", format!("{at} has passed"), hint));
+                return Err(Refusal::new(ErrorCode::InThePast, format!("{at} has passed")));
             }
             ahead(tx, at.since_ms(tx.now))?;
             Ok((Schedule::Once { at }, at))
@@ -73,7 +72,7 @@ fn schedule(tx: &Transaction<'_>, when: When) -> Result<(Schedule, Time), Refusa
             let least = limits::TIMER_EVERY_MIN_MS;
             if every_ms < least {
                 let message = format!("every {every_ms} ms is too often");
-                return Err(Refusal::new("too_often", message, format!("at least {least}")));
+                return Err(Refusal::new(ErrorCode::TooOften, message).fill("interval", least));
             }
             let first = ahead(tx, every_ms)?;
             Ok((Schedule::Every { every_ms, from: tx.now }, first))
@@ -81,8 +80,7 @@ fn schedule(tx: &Transaction<'_>, when: When) -> Result<(Schedule, Time), Refusa
         When::Cron { cron, time_zone } => {
             let calendar = Calendar::new(&require_text(cron.clone(), limits::LINE_BYTES, "cron")?, &time_zone)?;
             let Some(first) = calendar.after(tx.now) else {
-                let hint = "look at its day and month: a day must exist in one of its months";
-                return Err(Refusal::new("never_fires", format!("there is no day on which {cron:?} fires"), hint));
+                return Err(Refusal::new(ErrorCode::NeverFires, format!("there is no day on which {cron:?} fires")));
             };
             let cron = cron.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
             Ok((Schedule::Cron { cron, time_zone: calendar.time_zone().to_owned() }, first))
@@ -92,7 +90,9 @@ fn schedule(tx: &Transaction<'_>, when: When) -> Result<(Schedule, Time), Refusa
 
 pub(super) fn cancel(tx: &mut Transaction<'_>, actor: &Actor, id: &TimerId) -> Acted {
     if tx.state.planes.timers.get(id).is_none() {
-        return Err(Refusal::new("not_found", format!("{id} is not an active timer"), "list the timers"));
+        return Err(
+            Refusal::new(ErrorCode::NotFound, format!("{id} is not an active timer")).with_hint("list the timers")
+        );
     }
     let ended = end_waits_naming(tx, actor, &Resource::Timer(id.clone()), "its timer was cancelled");
     // A wait that owned the timer took it along.

@@ -9,6 +9,7 @@ use crate::id::{TriggerId, WorkItemId};
 use crate::input::{Answer, Delivery, NewMessage, Refusal};
 use crate::limits;
 use crate::open_json::JsonBody;
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::state::hint::Trigger;
 use crate::tool::Address;
@@ -35,7 +36,7 @@ pub(super) fn create(
         None => (tx.fresh.trigger(), None),
     };
     if tx.state.planes.triggers.contains_key(&trigger_id) {
-        return Err(Refusal::new("trigger_exists", format!("{trigger_id} is here already"), "list the triggers"));
+        return Err(Refusal::new(ErrorCode::TriggerExists, format!("{trigger_id} is here already")));
     }
     tx.emit(TriggerCreated { trigger_id: trigger_id.clone(), name, delivery_mode, work_item_id, signed });
     answer_with(&TriggerMade { trigger_id, url })
@@ -68,7 +69,7 @@ pub(super) fn end_trigger(tx: &mut Transaction<'_>, trigger: &Trigger, why: Stri
 }
 
 fn unknown(id: &TriggerId) -> Refusal {
-    Refusal::new("not_found", format!("{id} is not an active trigger"), "list the triggers")
+    Refusal::new(ErrorCode::NotFound, format!("{id} is not an active trigger")).with_hint("list the triggers")
 }
 
 pub(super) fn deliver(
@@ -81,8 +82,7 @@ pub(super) fn deliver(
     let trigger = tx.state.planes.triggers.get(&trigger_id).filter(|trigger| trigger.generation == generation);
     let Some(trigger) = trigger else { return Err(unknown(&trigger_id)) };
     if trigger.signed && !verified {
-        let hint = "sign it with the trigger's secret; where that is lost, make another trigger";
-        return Err(Refusal::new("not_signed", format!("{trigger_id} takes signed deliveries only"), hint));
+        return Err(Refusal::new(ErrorCode::NotSigned, format!("{trigger_id} takes signed deliveries only")));
     }
     let delivery_id = delivery.delivery_id.clone();
     let (answer, message_id, disposition) = match trigger.delivery_mode {

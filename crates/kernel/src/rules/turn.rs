@@ -15,6 +15,7 @@ use crate::fact::{
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::input::{Answer, Reads, Refusal, Reply, Spent};
 use crate::limits;
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::scheduler::continuation::matching;
 use crate::state::AgentState;
@@ -126,7 +127,7 @@ fn silence(tx: &Transaction<'_>, exec_id: &ExecId) -> Option<Silence> {
 
 fn run_calls(tx: &mut Transaction<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
     for call in calls {
-        let cut = matches!(&call.parsed, ToolCall::Refused(refusal) if refusal.code == Refusal::CUT_OFF);
+        let cut = matches!(&call.parsed, ToolCall::Refused(refusal) if refusal.code == ErrorCode::CallCutOff);
         let repeated = if cut { None } else { repeats(tx, exec_id, &call) };
         // Before a person's yes is used up: a call that is not run needs none.
         let Call { call_id, tool, input, parsed } = call;
@@ -179,8 +180,7 @@ fn repeats(tx: &Transaction<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusa
     let times = guard.times(hash).saturating_add(u32::try_from(under_way).unwrap_or(u32::MAX));
     (times >= limits::SAME_RESULT_MAX).then(|| {
         let message = format!("this very call was made {times} times and came to the same; it was not made again");
-        let hint = "do something else, or wait for what should change: WaitFor";
-        Refusal::new("repeated_call", message, hint)
+        Refusal::new(ErrorCode::RepeatedCall, message)
     })
 }
 

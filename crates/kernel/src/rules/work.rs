@@ -8,8 +8,8 @@ use crate::fact::{
     TurnBound, WorkItemBlocked, WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUnblocked, WorkItemUpdated,
 };
 use crate::id::WorkItemId;
-use crate::input::Refusal;
 use crate::limits;
+use crate::refusal::{ErrorCode, Refusal};
 use crate::rules::transaction::Transaction;
 use crate::state::work::WorkItem;
 use crate::todo::Todo;
@@ -29,25 +29,27 @@ pub(super) fn require_open(tx: &Transaction<'_>, id: &WorkItemId) -> Result<(), 
     }
     let hint = "list the open work items";
     Err(match tx.state.planes.work.get(id) {
-        Some(_) => Refusal::new("not_open", format!("{id} is completed"), hint),
-        None => Refusal::new("not_found", format!("{id} is not an open work item of this agent"), hint),
+        Some(_) => Refusal::new(ErrorCode::NotOpen, format!("{id} is completed")).with_hint(hint),
+        None => {
+            Refusal::new(ErrorCode::NotFound, format!("{id} is not an open work item of this agent")).with_hint(hint)
+        }
     })
 }
 
 fn check_todo(todo: &[Todo]) -> Result<(), Refusal> {
     let too_long = todo.len() > limits::TODO_MAX || todo.iter().any(|entry| entry.text.len() > limits::LINE_BYTES);
     if too_long {
-        return Err(Refusal::new("todo_too_long", "the todo list is too long", "keep it short; the plan is text"));
+        return Err(Refusal::new(ErrorCode::TodoTooLong, "the todo list is too long"));
     }
     if todo.iter().filter(|entry| entry.state == TodoState::InProgress).count() > 1 {
-        return Err(Refusal::new("one_in_progress", "two entries are in progress", "mark one at most"));
+        return Err(Refusal::new(ErrorCode::OneInProgress, "two entries are in progress"));
     }
     Ok(())
 }
 
 fn check_plan(plan: Option<&String>) -> Result<(), Refusal> {
     if plan.is_some_and(|plan| plan.len() > limits::TEXT_BYTES) {
-        return Err(Refusal::new("too_long", "the plan is too long", "put it into a file and name that"));
+        return Err(Refusal::new(ErrorCode::TooLong, "the plan is too long"));
     }
     Ok(())
 }
@@ -57,7 +59,7 @@ pub(super) fn show_item(tx: &Transaction<'_>, id: &WorkItemId) -> Acted {
         Some(item) => answer_with(&tx.state.work_item_view(item)),
         None => {
             let message = format!("{id} is no work item that is open or was completed lately");
-            Err(Refusal::new("not_found", message, "list the work items"))
+            Err(Refusal::new(ErrorCode::NotFound, message).with_hint("list the work items"))
         }
     }
 }
@@ -98,7 +100,8 @@ pub(super) struct Made {
 fn check_budget(actor: &Actor, budget: Option<Limits>) -> Result<(), Refusal> {
     match (actor, budget) {
         (Actor::Model(_), Some(_)) => {
-            Err(Refusal::new("not_yours", "only a person sets a budget", "ask the operator to raise it"))
+            Err(Refusal::new(ErrorCode::NotYours, "only a person sets a budget")
+                .with_hint("ask the operator to raise it"))
         }
         (Actor::Model(_), None) | (Actor::Person(_), _) => Ok(()),
     }
@@ -196,11 +199,7 @@ pub(super) fn update(tx: &mut Transaction<'_>, actor: &Actor, id: &WorkItemId, c
         None => item.blocked_by.clone(),
     };
     if recheck_at.is_some() && still_blocked.is_none() {
-        return Err(Refusal::new(
-            "not_blocked",
-            "a recheck reminds of a blocker, and there is none",
-            "say blocked_by too, or create a timer",
-        ));
+        return Err(Refusal::new(ErrorCode::NotBlocked, "a recheck reminds of a blocker, and there is none"));
     }
     // Only what differs is a change: a record written again with the same content is no progress.
     let updated = WorkItemUpdated {

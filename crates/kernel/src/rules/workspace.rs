@@ -7,6 +7,7 @@ use crate::fact::{
     WorkspaceReleased, WorkspaceUsed, WorktreeKept, WorktreeRemoved, WorktreeRemoving,
 };
 use crate::input::{Answer, Refusal, Removal};
+use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::time::Time;
 use crate::vocabulary::{Boundary, ControlAction};
@@ -25,7 +26,7 @@ pub(super) fn use_one(tx: &mut Transaction<'_>, attached: WorkspaceAttached) -> 
     let root = attached.root.clone();
     match tx.state.planes.workspaces.attached().get(&root) {
         Some(bound) if bound.removing => {
-            return Err(Refusal::new("being_removed", format!("{root} is being removed"), "use another workspace"));
+            return Err(Refusal::new(ErrorCode::BeingRemoved, format!("{root} is being removed")));
         }
         Some(_) => {}
         None => {
@@ -146,11 +147,8 @@ pub(super) fn released(
 /// Ends a binding. A worktree is removed with it, once what is in it is safe; until then it stays bound.
 pub(super) fn detach(tx: &mut Transaction<'_>, actor: &Actor, folder: &str, discard: bool) -> Acted {
     let Some(workspace) = tx.state.planes.workspaces.find(folder) else {
-        return Err(Refusal::new(
-            "not_found",
-            format!("{folder} is not attached, or more than once"),
-            "list the workspaces, and name a root",
-        ));
+        return Err(Refusal::new(ErrorCode::NotFound, format!("{folder} is not attached, or more than once"))
+            .with_hint("list the workspaces, and name a root"));
     };
     let (root, is_worktree, removing) = (workspace.root.clone(), workspace.worktree.is_some(), workspace.removing);
     let here = tx.state.planes.workspaces.active().is_some_and(|active| active.root == root);
@@ -158,7 +156,8 @@ pub(super) fn detach(tx: &mut Transaction<'_>, actor: &Actor, folder: &str, disc
     let busy = tx.state.turns.current.is_some() || tx.state.planes.tasks.commands() > 0;
     if busy && (here || is_worktree) {
         let hint = "stop the agent or wait until its turn and its tasks are over";
-        return Err(Refusal::new("in_use", format!("the agent works in {root}, or a command of it may"), hint));
+        return Err(Refusal::new(ErrorCode::InUse, format!("the agent works in {root}, or a command of it may"))
+            .with_hint(hint));
     }
     let evidence = vec![format!("detached_by {}", actor.name())];
     if is_worktree && !removing {

@@ -119,7 +119,7 @@ fn a_queue_ends_at_its_bytes_but_takes_a_thousand_messages() {
     );
     let seq = story.state.seq;
     let refusal = queue(&mut story, text(1)).unwrap_err();
-    assert_eq!((refusal.code, story.state.seq), ("queue_full", seq), "nothing is recorded");
+    assert_eq!((refusal.code.word(), story.state.seq), ("queue_full", seq), "nothing is recorded");
 }
 
 #[test]

@@ -34,7 +34,9 @@ impl Asked {
         self.draws += 1;
         let now = Time::from_ms(NOW_MS + i64::try_from(self.draws).unwrap());
         let mut fresh = Fresh::new(now, self.draws << 32);
-        admit(&mut self.state, input, now, &mut fresh).map(|admitted| admitted.answer).map_err(|refusal| refusal.code)
+        admit(&mut self.state, input, now, &mut fresh)
+            .map(|admitted| admitted.answer)
+            .map_err(|refusal| refusal.code.word())
     }
 
     fn act(&mut self, act: RecordCall) -> Result<Value, &'static str> {

@@ -10,6 +10,7 @@ use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
 use abide_kernel::input::{Answer, BootContext, CreateChild, Input, NewMessage, Refusal, Reply};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::read_rows::{founder_of_row, rows_of};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::rule_folder::RuleFolder;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
@@ -198,7 +199,7 @@ fn a_child_with_nothing_left_to_do_reports_until_it_is_heard_and_is_gone() {
     assert_eq!(wake(&child.state), Wake::AtOnce { why: "leaving" });
     assert_eq!(report(&child.boot()), Some(said));
     // Nothing brings it back in between.
-    assert_eq!(child.ask(Input::Start).unwrap_err().code, "leaving");
+    assert_eq!(child.ask(Input::Start).unwrap_err().code, ErrorCode::Leaving);
     child.ask(Input::SupervisorHeard).unwrap();
     assert!(child.state.lifecycle.archived);
     assert_eq!(wake(&child.state), Wake::Never);
@@ -274,7 +275,7 @@ fn a_child_that_only_a_person_could_help_fails_and_says_so() {
 fn operators_do_not_speak_to_a_child_and_their_stop_ends_it() {
     let mut child = Lone::child(1);
     let message = NewMessage { text: Some("hello".to_owned()), ..NewMessage::default() };
-    assert_eq!(child.ask(Input::Queue(message)).unwrap_err().code, "supervised");
+    assert_eq!(child.ask(Input::Queue(message)).unwrap_err().code, ErrorCode::Supervised);
     child.ask(Input::Stop).unwrap();
     assert_eq!(child.state.lifecycle.leaving.as_ref().unwrap().evidence, ["stopped_by_operator"]);
     assert_eq!(child.ask(Input::Stop).unwrap(), Answer::Unchanged);
@@ -426,7 +427,7 @@ fn nobody_raises_the_budget_of_a_child() {
     let mut child = Lone::child(1);
     let change = ConfigChange { budget: Some(Budget::default()), ..ConfigChange::default() };
     let refused = child.ask(Input::Configure { change: Box::new(change) }).unwrap_err();
-    assert_eq!(refused.code, "granted_budget");
+    assert_eq!(refused.code, ErrorCode::GrantedBudget);
     assert!(refused.hint.contains("lead"), "{}", refused.hint);
     let change = ConfigChange { model: Some(Choice::Own("script/echo".to_owned())), ..ConfigChange::default() };
     child.ask(Input::Configure { change: Box::new(change) }).unwrap();
@@ -821,7 +822,7 @@ fn a_child_is_created_once_and_works_where_it_was_told() {
         workspace,
     };
     let refusal = child.ask(Input::CreateChild(Box::new(first(None)))).unwrap_err();
-    assert_eq!((refusal.code, refusal.message.as_str()), ("exists", "an agent called lead.1 exists already"));
+    assert_eq!((refusal.code.word(), refusal.message.as_str()), ("exists", "an agent called lead.1 exists already"));
     let mut bound = Lone::unborn("lead.1");
     bound.ask(Input::CreateChild(Box::new(first(Some(workspace))))).unwrap();
     assert_eq!(bound.state.planes.workspaces.active().map(|active| &active.root), Some(&root));

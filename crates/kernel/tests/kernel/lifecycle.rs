@@ -29,7 +29,7 @@ fn creating_an_agent_starts_it_unless_told_otherwise() {
 fn nothing_is_asked_of_an_agent_that_does_not_exist() {
     let mut state = AgentState::empty(AgentId::new("a").unwrap());
     let refusal = admit(&mut state, Input::Start, Time::EPOCH, &mut Fresh::new(Time::EPOCH, 1)).unwrap_err();
-    assert_eq!((refusal.code, state.seq), ("no_agent", 0));
+    assert_eq!((refusal.code.word(), state.seq), ("no_agent", 0));
 }
 
 /// No direct writes of a status remain: there is no status to write, only what it is computed from.
@@ -723,7 +723,7 @@ fn an_agent_is_created_once() {
     let identity = Identity::named(story.state.id().clone());
     let input = Input::Create { identity, config: Config::default(), start: true };
     let refusal = admit(&mut story.state, input, story.now, &mut Fresh::new(story.now, 9)).unwrap_err();
-    assert_eq!((refusal.code, refusal.message.as_str()), ("exists", "an agent called a exists already"));
+    assert_eq!((refusal.code.word(), refusal.message.as_str()), ("exists", "an agent called a exists already"));
 }
 
 #[test]

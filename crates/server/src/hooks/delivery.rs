@@ -1,7 +1,7 @@
 //! What a delivery says: its content by its type, its id and what it is about by its headers. It becomes data and
 //! nothing else; no field of it is ever taken for one of ours.
 
-use abide_api::Problem;
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::input::Delivery;
 use abide_kernel::limits;
 use http::{HeaderMap, header};
@@ -107,21 +107,21 @@ fn content(headers: &HeaderMap, body: &[u8]) -> Result<Content, Problem> {
 }
 
 fn wrong(detail: &str, pointer: &str) -> Problem {
-    Problem::new(422, "wrong_fields", detail).pointer(pointer)
+    Problem::new(ErrorCode::WrongFields, detail).pointer(pointer)
 }
 
 fn json(body: &[u8]) -> Result<Value, Problem> {
     serde_json::from_slice(body)
-        .map_err(|error| Problem::new(400, "not_json", format!("the body is not JSON: {error}")))
+        .map_err(|error| Problem::new(ErrorCode::NotJson, format!("the body is not JSON: {error}")))
 }
 
 fn text(body: &[u8]) -> Result<String, Problem> {
-    let text = std::str::from_utf8(body).map_err(|_| Problem::new(400, "not_utf8", "the body is not UTF-8"))?;
+    let text = std::str::from_utf8(body).map_err(|_| Problem::new(ErrorCode::BodyNotUtf8, "the body is not UTF-8"))?;
     Ok(text.to_owned())
 }
 
 fn form(body: &[u8]) -> Result<Map<String, Value>, Problem> {
-    let refused = |detail: &str| Problem::new(400, "bad_form", format!("the form does not read: {detail}"));
+    let refused = |detail: &str| Problem::new(ErrorCode::BadForm, format!("the form does not read: {detail}"));
     // What a command line posts as a form unless it is told otherwise.
     let other = body.trim_ascii_start().first().is_some_and(|byte| matches!(byte, b'{' | b'['));
     if other && serde_json::from_slice::<Value>(body).is_ok() {
@@ -143,7 +143,7 @@ enum Kind {
 
 fn media(headers: &HeaderMap) -> Result<Media, Problem> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(Media { essence: String::new() }) };
-    let unreadable = || Problem::new(400, "bad_header", "the content type does not read");
+    let unreadable = || Problem::new(ErrorCode::BadHeader, "the content type does not read");
     let value = value.to_str().map_err(|_| unreadable())?.to_ascii_lowercase();
     let mut parts = value.split(';').map(str::trim);
     let essence = parts.next().unwrap_or_default().to_owned();
@@ -155,8 +155,7 @@ fn media(headers: &HeaderMap) -> Result<Media, Problem> {
 }
 
 fn unsupported(detail: &str) -> Problem {
-    Problem::new(415, "unsupported_media", detail)
-        .hint("send JSON, text, a form, or one CloudEvent as JSON or in ce- headers")
+    Problem::new(ErrorCode::UnsupportedMedia, detail)
 }
 
 impl Media {
@@ -182,7 +181,8 @@ fn binary(headers: &HeaderMap, media: &Media, body: &[u8]) -> Result<Map<String,
     for (name, _) in headers {
         let Some(attribute) = name.as_str().strip_prefix("ce-") else { continue };
         let value = single(headers, name.as_str()).and_then(percent_decoded);
-        let value = value.ok_or_else(|| Problem::new(400, "bad_header", format!("the header {name} does not read")))?;
+        let value =
+            value.ok_or_else(|| Problem::new(ErrorCode::BadHeader, format!("the header {name} does not read")))?;
         event.insert(attribute.to_owned(), Value::from(value));
     }
     if !media.essence.is_empty() {
@@ -256,7 +256,8 @@ pub(crate) const IDEMPOTENCY_KEY: &str = "key";
 
 fn line(headers: &HeaderMap, name: &str, max: usize) -> Result<String, Problem> {
     let value = single(headers, name).filter(|value| !value.is_empty() && value.len() <= max);
-    let refused = || Problem::new(400, "bad_header", format!("{name} is one header of 1 to {max} visible characters"));
+    let refused =
+        || Problem::new(ErrorCode::BadHeader, format!("{name} is one header of 1 to {max} visible characters"));
     value.map(str::to_owned).ok_or_else(refused)
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::{AgentChange, AgentCreate, AgentItem, AgentSummary, BudgetView, Deleted, Exported, LimitsView};
+use abide_api::{ErrorCode, Problem};
 use abide_engine::RequestSummary;
 use abide_engine::export::{ExportError, records};
 use abide_engine::fold::fold_until;
@@ -40,7 +40,7 @@ const DEFAULT: &str = "default";
 
 pub(super) async fn create(call: Call) -> Met {
     let new: AgentCreate = body::json(&call.body)?;
-    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: String, pointer: &str| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     let id = AgentId::new(&new.id).map_err(|error| wrong(error.to_string(), "/id"))?;
     let (answered, warning) = match once(&call).await? {
         Once::Again(answered) => (*answered, None),
@@ -75,10 +75,9 @@ pub(super) async fn create(call: Call) -> Met {
             let asked = call.app.host.ask_for_summary(&id, input, claim).await;
             let answered = asked.map_err(|error| {
                 // A deleted agent keeps its name.
-                let archived = matches!(&error, AskError::Refused(refusal) if refusal.code == "archived");
+                let archived = matches!(&error, AskError::Refused(refusal) if refusal.code == ErrorCode::Archived);
                 if archived {
-                    return Problem::new(409, "exists", format!("{id} was deleted, and its id is not used again"))
-                        .hint("choose another name");
+                    return Problem::new(ErrorCode::Exists, format!("{id} was deleted, and its id is not used again"));
                 }
                 problems::ask(error, id.as_str())
             })?;
@@ -97,7 +96,7 @@ async fn add_workspace_settings(
     (has_model, has_fallback): (bool, bool),
 ) -> Result<Option<String>, Problem> {
     let Some(workspace) = settings.workspace.clone() else { return Ok(None) };
-    let wrong = |detail: String| Problem::new(422, "wrong_fields", detail).pointer("/workspace");
+    let wrong = |detail: String| Problem::new(ErrorCode::WrongFields, detail).pointer("/workspace");
     let app = Arc::clone(&call.app);
     let read = blocking(move || app.options.workspace_settings.of(&workspace).map_err(wrong)).await?;
     let of_file = |problem: Problem| wrong(format!("{}: {}", read.file, problem.detail));
@@ -121,7 +120,7 @@ pub(super) async fn summary(app: &App, answered: Response) -> Result<AgentSummar
     match answered.summary {
         Some(RequestSummary::Agent(summary)) => Ok(with_world(app, *summary).await),
         Some(RequestSummary::Fork(_) | RequestSummary::Token { .. }) | None => {
-            Err(Problem::new(503, "crashed", "it was answered without a summary"))
+            Err(Problem::new(ErrorCode::Crashed, "it was answered without a summary"))
         }
     }
 }
@@ -154,7 +153,7 @@ pub(super) async fn folder_holder(app: &App, id: &AgentId, folder: Option<String
 async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Problem> {
     let app = &call.app;
     let credentials = credentials::change(call, &change)?;
-    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: String, pointer: &str| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     let defaults = &app.options.models;
     let model = change.model.map(|model| match model.as_str() {
         DEFAULT => Choice::Default(defaults.model.clone()),
@@ -177,9 +176,9 @@ async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Probl
         }
         // It may be gone when it is needed, which is said then; a wrong one is said now, while somebody is there.
         let real = app.options.services.check_workspace(given, reach).await;
-        let real = real.map_err(|refusal| match workspaces::not_there(&refusal) {
-            Some(forbidden) => forbidden.pointer("/workspace"),
-            None => wrong(refusal.message, "/workspace").hint(refusal.hint),
+        let real = real.map_err(|refusal| match refusal.code.status() {
+            403 => problems::of_field(refusal, "/workspace"),
+            _ => wrong(refusal.message, "/workspace").hint(refusal.hint),
         });
         workspace = Some(real?);
     }
@@ -201,7 +200,7 @@ async fn checked(call: &Call, change: AgentChange) -> Result<ConfigChange, Probl
 }
 
 async fn check_fallback(app: &Arc<App>, fallback: &[String]) -> Result<(), Problem> {
-    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: String, pointer: &str| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     if fallback.len() > limits::FALLBACK_MAX {
         return Err(wrong(format!("{} models at most are tried after the first", limits::FALLBACK_MAX), "/fallback"));
     }
@@ -213,7 +212,7 @@ async fn check_fallback(app: &Arc<App>, fallback: &[String]) -> Result<(), Probl
 }
 
 async fn check_model(app: &Arc<App>, model: &str, pointer: &str) -> Result<(), Problem> {
-    let wrong = |detail: String| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: String| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     if model.len() > limits::LINE_BYTES {
         return Err(wrong("the name of the model is too long".to_owned()));
     }
@@ -244,10 +243,10 @@ fn micro_usd(usd: Option<f64>, pointer: &str) -> Result<Option<u64>, Problem> {
         // It would be rounded to nothing, and hold the agent at once.
         Some(usd) if usd > 0.0 && usd < 1e-6 => {
             let detail = "money is counted in millionths of a dollar: max_usd is 0.000001 at least, or 0";
-            Err(Problem::new(422, "wrong_fields", detail).pointer(pointer))
+            Err(Problem::new(ErrorCode::WrongFields, detail).pointer(pointer))
         }
         Some(usd) if (0.0..=1e9).contains(&usd) => Ok(Some((usd * 1e6).round() as u64)),
-        Some(_) => Err(Problem::new(422, "wrong_fields", "max_usd goes from 0 to 1000000000").pointer(pointer)),
+        Some(_) => Err(Problem::new(ErrorCode::WrongFields, "max_usd goes from 0 to 1000000000").pointer(pointer)),
     }
 }
 
@@ -257,7 +256,7 @@ pub(super) async fn list(call: Call) -> Met {
         None => None,
         Some(after) => {
             let id = AgentId::new(after);
-            Some(id.map_err(|_| Problem::new(400, "bad_cursor", format!("{after:?} is no place in this list")))?)
+            Some(id.map_err(|_| Problem::new(ErrorCode::BadCursor, format!("{after:?} is no place in this list")))?)
         }
     };
     let reserved = reserve(&call, READ_BYTES).await?;
@@ -353,11 +352,9 @@ pub(super) async fn why(call: Call) -> Met {
             let head = head.ok_or_else(|| problems::no_agent(named.as_str()))?;
             if at == 0 || at > head.seq {
                 return Err(Problem::new(
-                    404,
-                    "no_such_moment",
+                    ErrorCode::NoSuchMoment,
                     format!("{named} has {} facts, there is no {at}", head.seq),
-                )
-                .hint("choose a seq from its events"));
+                ));
             }
             let state = fold_until(ledger, &named, at)
                 .map_err(|damage| problems::damaged(named.as_str(), &damage.to_string()))?;
@@ -417,8 +414,7 @@ pub(super) async fn export(call: Call) -> Met {
         let exported = records(app.host.ledger(), &id, EXPORT_MAX, &mut |_| ());
         let exported = exported.map_err(|error| match error {
             ExportError::Damage(damage) => problems::damaged(id.as_str(), &damage.to_string()),
-            ExportError::TooLarge { .. } => Problem::new(409, "export_too_large", error.to_string())
-                .hint("`abide ledger export --full FILE` exports everything; with the daemon stopped, `abide ledger export` exports one agent of any size"),
+            ExportError::TooLarge { .. } => Problem::new(ErrorCode::ExportTooLarge, error.to_string()),
         })?;
         exported.map(|(_, files)| files).ok_or_else(|| problems::no_agent(id.as_str()))
     })

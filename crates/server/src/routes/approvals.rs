@@ -1,7 +1,7 @@
 //! Approvals: what a person decides, once.
 
-use abide_api::Problem;
 use abide_api::types::ApprovalView;
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::id::{AgentId, ApprovalId};
 use abide_kernel::input::Input;
 use abide_kernel::tool::RecordCall;
@@ -18,7 +18,7 @@ pub(super) async fn decide(call: Call, grant: bool) -> Met {
     let act = RecordCall::DecideApproval { approval_id: ApprovalId::new(call.param("item")), grant };
     let asked = asked(&call, &id, Input::Act { by: call.caller.name.clone(), act }).await;
     if let Err(problem) = asked {
-        return Err(if problem.code == "not_pending" { decided(&call, &id).await? } else { problem });
+        return Err(if problem.is(ErrorCode::NotPending) { decided(&call, &id).await? } else { problem });
     }
     // Its row was written with the decision, and nothing changes it any more.
     Ok(json(200, &approval(&call, &id).await?))
@@ -30,10 +30,10 @@ async fn decided(call: &Call, id: &AgentId) -> Result<Problem, Problem> {
     let who = known.decided_by.as_deref().unwrap_or("somebody");
     let when = known.decided_at.map(|at| format!(" at {at}")).unwrap_or_default();
     let detail = format!("{} is {} already: decided by {who}{when}", known.approval_id, known.status);
-    Ok(Problem::new(409, "already_decided", detail).hint("each is decided once; send the agent a message instead"))
+    Ok(Problem::new(ErrorCode::AlreadyDecided, detail))
 }
 
 async fn approval(call: &Call, id: &AgentId) -> Result<ApprovalView, Problem> {
-    let missing = || Problem::new(404, "not_found", format!("{id} has no such approval")).hint("list its approvals");
+    let missing = || Problem::new(ErrorCode::NotFound, format!("{id} has no such approval")).hint("list its approvals");
     planes::one(call, id, &planes::APPROVALS, call.param("item")).await?.ok_or_else(missing)?.record()
 }

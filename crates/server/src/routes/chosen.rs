@@ -1,7 +1,7 @@
 //! What an agent thinks with and what it may spend, taken together: each may be fine by itself. What changes afterwards,
 //! as a price that is taken out of the settings, is seen to when the model is called.
 
-use abide_api::Problem;
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::AgentState;
 use abide_kernel::config::{Choice, Config, ConfigChange};
 use abide_kernel::id::AgentId;
@@ -11,7 +11,7 @@ use crate::app::App;
 
 /// Refuses settings that don't go together. `said` is what the request names; the rest is as it was.
 pub(super) fn fits(app: &App, config: &Config, items_limit_money: bool, said: &ConfigChange) -> Result<(), Problem> {
-    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: String, pointer: &str| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     let own_model = matches!(said.model, Some(Choice::Own(_)));
     let own_fallback = matches!(said.fallback, Some(Choice::Own(_)));
     let place = |index: usize| match index {
@@ -58,7 +58,7 @@ pub(super) async fn still_fits(app: &App, id: &AgentId, change: &ConfigChange) -
 pub(super) async fn can_limit_money(app: &App, id: &AgentId) -> Result<(), Problem> {
     let Ok(Some(config)) = app.host.look(id, |state, _| state.definition.config.clone()).await else { return Ok(()) };
     config.following(&app.options.models).models().try_for_each(|model| {
-        let wrong = |problem| Problem::new(422, "wrong_fields", problem).pointer("/budget/max_usd");
+        let wrong = |problem| Problem::new(ErrorCode::WrongFields, problem).pointer("/budget/max_usd");
         (app.options.check_price)(model).map_err(wrong)
     })
 }

@@ -1,11 +1,12 @@
 //! What the commands of an agent are given: who may give it, and whether it can be given.
 
-use abide_api::Problem;
 use abide_api::types::{AgentChange, Scope};
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::credentials::{Credentials, CredentialsChange};
 
 use crate::app::App;
 use crate::call::Call;
+use crate::problems;
 
 /// What a request changes. Whoever can have a secret put into the environment of a command can read it, so that takes an
 /// admin's token; variables that are no secrets are an operator's to set.
@@ -23,7 +24,7 @@ pub(super) fn change(call: &Call, change: &AgentChange) -> Result<CredentialsCha
         let name = pointer.trim_start_matches('/');
         let detail = format!("{name} takes the scope admin; the token {} has {scope:?}", call.caller.name);
         let hint = "leave it out, or ask for a token with that scope";
-        return Err(Problem::new(403, "scope", detail.to_lowercase()).hint(hint).pointer(pointer));
+        return Err(Problem::new(ErrorCode::Scope, detail.to_lowercase()).hint(hint).pointer(pointer));
     }
     Ok(CredentialsChange {
         env: env.clone(),
@@ -36,9 +37,8 @@ pub(super) fn change(call: &Call, change: &AgentChange) -> Result<CredentialsCha
 }
 
 pub(super) fn check(app: &App, credentials: &Credentials) -> Result<(), Problem> {
-    app.options.services.check_credentials(credentials).map_err(|(pointer, refusal)| {
-        let status = if refusal.code == "wrong_fields" { 422 } else { 409 };
-        let problem = Problem::new(status, refusal.code, refusal.message).pointer(pointer);
-        if refusal.hint.is_empty() { problem } else { problem.hint(refusal.hint) }
-    })
+    app.options
+        .services
+        .check_credentials(credentials)
+        .map_err(|(pointer, refusal)| problems::of_refusal(refusal).pointer(pointer))
 }

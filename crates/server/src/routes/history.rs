@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::{DecisionEntry, Event, TranscriptEntry};
+use abide_api::{ErrorCode, Problem};
 use abide_engine::fold::decode;
 use abide_kernel::AgentState;
 use abide_kernel::fact::Fact;
@@ -37,7 +37,7 @@ pub(super) async fn list<T: Serialize + 'static>(call: Call, view: View<T>) -> M
     let (limit, last) = (call.query.limit()?, call.query.last()?);
     let after = place(&call)?;
     if last.is_some() && after.is_some() {
-        return Err(Problem::new(400, "bad_query", "give after or last, not both"));
+        return Err(Problem::new(ErrorCode::BadQuery, "give after or last, not both"));
     }
     let reserved = reserve(&call, READ_BYTES).await?;
     let app = Arc::clone(&call.app);
@@ -82,7 +82,7 @@ fn place(call: &Call) -> Result<Option<Place>, Problem> {
         (Ok(seq), Ok(shown)) if digits => Ok(Some(Place { seq, shown })),
         (Ok(_) | Err(_), _) => {
             let detail = format!("after takes the next of the page before, not {seq:?}.{shown:?}");
-            Err(Problem::new(400, "bad_query", detail))
+            Err(Problem::new(ErrorCode::BadQuery, detail))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What comes in by a trigger's URL. A 202 means that it is on disk and counted.
 
-use abide_api::Problem;
 use abide_api::types::Received;
+use abide_api::{ErrorCode, Problem};
 use abide_engine::{AskError, Claim, ClaimOutcome, Response};
 use abide_kernel::AgentState;
 use abide_kernel::input::{Answer, Delivery, Input};
@@ -35,12 +35,11 @@ pub(super) async fn deliver(call: Call) -> Met {
             received(&answered, true)
         }
         ClaimOutcome::OtherRequest => {
-            Err(Problem::new(422, "key_reused", "this Idempotency-Key was used with another body")
+            Err(Problem::new(ErrorCode::KeyReused, "this Idempotency-Key was used with another body")
                 .hint("take a new key for a new delivery"))
         }
         ClaimOutcome::InProgress => {
-            Err(Problem::new(409, "delivery_under_way", "this delivery is being taken in right now")
-                .hint("wait for its answer, then repeat it to read it"))
+            Err(Problem::new(ErrorCode::DeliveryUnderWay, "this delivery is being taken in right now"))
         }
     }
 }
@@ -65,11 +64,12 @@ async fn ask(
     let asked = call.app.host.ask_once(&opened.agent, input, claim).await;
     asked.map_err(|error| {
         if let AskError::Refused(refusal) = &error {
-            match refusal.code {
-                // A URL that opens nothing any more is one that opens nothing.
-                "not_found" | "no_agent" | "archived" => return problems::no_hook(),
-                "not_signed" => return problems::not_signed("it is not signed"),
-                _ => {}
+            // A URL that opens nothing any more is one that opens nothing.
+            if [ErrorCode::NotFound, ErrorCode::NoAgent, ErrorCode::Archived].contains(&refusal.code) {
+                return problems::no_hook();
+            }
+            if refusal.code == ErrorCode::NotSigned {
+                return problems::not_signed("it is not signed");
             }
         }
         problems::ask(error, opened.agent.as_str())
@@ -105,7 +105,7 @@ fn received(answered: &Response, duplicate: bool) -> Met {
         Answer::Queued { message_id } => (Delivered::Queued.to_string(), Some(message_id.to_string())),
         Answer::Woken { disposition, .. } => (disposition.to_string(), None),
         Answer::Done | Answer::Unchanged | Answer::Acted(_) => {
-            return Err(Problem::new(503, "crashed", "the delivery was answered as something else"));
+            return Err(Problem::new(ErrorCode::Crashed, "the delivery was answered as something else"));
         }
     };
     Ok(json(202, &Received { disposition, message_id, seq: answered.seq, duplicate }))

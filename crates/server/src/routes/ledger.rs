@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::{Compact, Fork, Verify};
+use abide_api::{ErrorCode, Problem};
 use abide_engine::fork::{ForkError, fork as make_fork};
 use abide_engine::{Forked, RequestSummary};
 use abide_engine::{Response, upkeep};
@@ -34,7 +34,7 @@ pub(super) async fn verify(call: Call) -> Met {
     let app = Arc::clone(&call.app);
     let report = blocking(move || {
         let report = upkeep::verify(app.host.ledger(), verify.rebuild_rows, &mut |_| ());
-        report.map_err(|error| Problem::new(503, "store", error.to_string()))
+        report.map_err(|error| Problem::new(ErrorCode::Store, error.to_string()))
     })
     .await?;
     Ok(json(200, &report))
@@ -47,7 +47,7 @@ pub(super) async fn compact(call: Call) -> Met {
         let days = compact.older_than_days.unwrap_or(upkeep::OLDER_THAN_DAYS);
         let now = app.host.clock().now();
         let report = upkeep::compact(app.host.ledger(), now, days, compact.max_bytes, &mut |_| ());
-        report.map_err(|error| Problem::new(503, "store", error.to_string()))
+        report.map_err(|error| Problem::new(ErrorCode::Store, error.to_string()))
     })
     .await?;
     Ok(json(200, &report))
@@ -55,7 +55,7 @@ pub(super) async fn compact(call: Call) -> Met {
 
 pub(super) async fn fork(call: Call) -> Met {
     let fork: Fork = body::json(&call.body)?;
-    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: String, pointer: &str| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     let parent = AgentId::new(&fork.agent).map_err(|error| wrong(error.to_string(), "/agent"))?;
     let name = AgentId::new(&fork.name).map_err(|error| wrong(error.to_string(), "/as"))?;
     let claim = match once(&call).await? {
@@ -84,11 +84,11 @@ pub(super) async fn fork(call: Call) -> Met {
 fn refused(error: ForkError, parent: &AgentId) -> Problem {
     match error {
         ForkError::NoParent(_) => problems::no_agent(parent.as_str()),
-        ForkError::Exists(_) => Problem::new(409, "exists", error.to_string()).hint("choose another name"),
-        ForkError::NoSuchMoment { .. } => Problem::new(404, "no_such_moment", error.to_string()),
+        ForkError::Exists(_) => Problem::new(ErrorCode::Exists, error.to_string()),
+        ForkError::NoSuchMoment { .. } => Problem::new(ErrorCode::NoSuchMoment, error.to_string()),
         ForkError::Damaged(damage) => problems::damaged(parent.as_str(), &damage.to_string()),
         ForkError::Unreadable(error) => problems::unreadable(&error),
-        ForkError::NotCommitted(error) => Problem::new(503, "store", format!("nothing was recorded: {error}")),
+        ForkError::NotCommitted(error) => Problem::new(ErrorCode::Store, format!("nothing was recorded: {error}")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Start, stop, abort, wake.
 
-use abide_api::Problem;
 use abide_api::types::{Abort, Wake, Woken};
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::id::{AgentId, ExecId};
 use abide_kernel::input::{Answer, Input};
 use abide_kernel::views::WithNulls;
@@ -49,13 +49,13 @@ pub(super) async fn wake(call: Call) -> Met {
     let wake: Wake = body::json(&call.body)?;
     let Wake { reason, source, resource, body } = wake;
     if reason.trim().is_empty() {
-        return Err(Problem::new(422, "wrong_fields", "say why in reason").pointer("/reason"));
+        return Err(Problem::new(ErrorCode::WrongFields, "say why in reason").pointer("/reason"));
     }
     let answer = asked(&call, &id, Input::Wake { reason, source, resource, body }).await?;
     match answer {
         Answer::Woken { disposition, reason } => Ok(json(200, &Woken { disposition: disposition.to_string(), reason })),
         Answer::Done | Answer::Unchanged | Answer::Queued { .. } | Answer::Acted(_) => {
-            Err(Problem::new(503, "crashed", "the wake was answered as something else"))
+            Err(Problem::new(ErrorCode::Crashed, "the wake was answered as something else"))
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::{Accepted, MessageCreate, PostKind};
+use abide_api::{ErrorCode, Problem};
 use abide_engine::fold::decode;
 use abide_kernel::AgentState;
 use abide_kernel::Fact;
@@ -39,7 +39,7 @@ pub(super) async fn create(call: Call) -> Met {
             Ok(json(202, &Accepted { message_id: message_id.to_string(), seq: answered.seq, warning }))
         }
         Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => {
-            Err(Problem::new(503, "crashed", "the message was answered as something else"))
+            Err(Problem::new(ErrorCode::Crashed, "the message was answered as something else"))
         }
     }
 }
@@ -53,8 +53,8 @@ pub(super) fn queued_at(
     let read = ledger.read(stream, seq.saturating_sub(1), 1).map_err(|error| problems::unreadable(&error))?;
     match read.first().map(|recorded| decode::<AgentState>(stream, recorded)) {
         Some(Ok(Fact::MessageQueued(queued))) => Ok(queued.message),
-        Some(Ok(_)) | None => Err(Problem::new(409, "damaged", format!("{stream} has no message at seq {seq}"))),
-        Some(Err(damage)) => Err(Problem::new(409, "damaged", damage.to_string())),
+        Some(Ok(_)) | None => Err(Problem::new(ErrorCode::Damaged, format!("{stream} has no message at seq {seq}"))),
+        Some(Err(damage)) => Err(Problem::new(ErrorCode::Damaged, damage.to_string())),
     }
 }
 
@@ -71,7 +71,7 @@ async fn unseen(call: &Call, id: &AgentId) -> Option<String> {
 }
 
 fn message(new: MessageCreate, key: Option<String>) -> Result<NewMessage, Problem> {
-    let wrong = |detail: &str, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: &str, pointer: &str| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     if new.text.is_some() == new.json.is_some() {
         return Err(wrong("a message has either text or json", "/text"));
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::ModelTest;
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::config::DefaultModels;
 use abide_kernel::limits;
 use abide_ledger::{Ledger, ReadError};
@@ -59,7 +59,7 @@ pub(super) async fn list(call: Call) -> Met {
 }
 
 pub(super) async fn test(call: Call) -> Met {
-    let wrong = |detail: &str| Problem::new(422, "wrong_fields", detail).pointer("/model");
+    let wrong = |detail: &str| Problem::new(ErrorCode::WrongFields, detail).pointer("/model");
     let test: ModelTest = body::json_or_default(&call.body)?;
     let model = test.model.unwrap_or_else(|| call.app.options.models.model.clone());
     if model.len() > limits::LINE_BYTES {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_api::Problem;
 use abide_api::types::{BriefView, MessageDetail, MessageOutcome};
+use abide_api::{ErrorCode, Problem};
 use abide_engine::AskError;
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, BriefId, MessageId};
@@ -97,7 +97,10 @@ async fn find(call: &Call, id: &AgentId, message: &MessageId) -> Result<ReadOutc
             Settled::Outcome(outcome) => return Ok(ReadOutcome { outcome: with_joined(outcome, last), messages }),
             Settled::OutcomeOf(other) if messages.len() < LINKS_MAX => messages.push(other),
             Settled::OutcomeOf(_) => {
-                return Err(Problem::new(409, "damaged", format!("{message} is linked to itself in the rows of {id}")));
+                return Err(Problem::new(
+                    ErrorCode::Damaged,
+                    format!("{message} is linked to itself in the rows of {id}"),
+                ));
             }
         }
     }
@@ -148,7 +151,7 @@ async fn detail(call: &Call, id: &AgentId, message: &MessageId, found: ReadOutco
 }
 
 fn missing(id: &AgentId) -> Problem {
-    Problem::new(404, "not_found", format!("{id} has no such message")).hint("list its messages")
+    Problem::new(ErrorCode::NotFound, format!("{id} has no such message")).hint("list its messages")
 }
 
 async fn read_row(call: &Call, id: &AgentId, message: &MessageId) -> Result<MessageRow, Problem> {

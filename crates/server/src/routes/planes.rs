@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::{
     ApprovalView, BriefView, CatchUp, Ended, MessageView, TaskView, TimerCreate, TimerCreated, TimerView, TriggerView,
     WaitView, WorkItemView, WorkspaceView,
 };
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Answer, Input};
@@ -227,7 +227,7 @@ pub(super) fn after<T>(call: &Call, plane: &Plane<T>) -> Result<Option<String>, 
     let after = call.query.text("after").map(str::to_owned);
     if let Some(after) = after.as_deref().filter(|after| !after.starts_with(plane.prefix)) {
         let detail = format!("{after:?} is no place in this list");
-        return Err(Problem::new(400, "bad_cursor", detail).hint("take the next of the page before"));
+        return Err(Problem::new(ErrorCode::BadCursor, detail).hint("take the next of the page before"));
     }
     Ok(after)
 }
@@ -259,7 +259,7 @@ pub(super) async fn create_timer(call: Call) -> Met {
 }
 
 fn timer_act(new: TimerCreate) -> Result<RecordCall, Problem> {
-    let wrong = |detail: String, pointer: &str| Problem::new(422, "wrong_fields", detail).pointer(pointer);
+    let wrong = |detail: String, pointer: &str| Problem::new(ErrorCode::WrongFields, detail).pointer(pointer);
     if new.time_zone.is_some() && new.cron.is_none() {
         return Err(wrong("time_zone says how cron is read, and there is no cron".to_owned(), "/time_zone"));
     }
@@ -301,7 +301,7 @@ pub(super) async fn timer(call: Call) -> Met {
     match one(&call, &id, &TIMERS, &name).await? {
         Some(over) => Ok(json(200, &over)),
         None => {
-            let problem = Problem::new(404, "not_found", format!("{id} has no timer {name}"));
+            let problem = Problem::new(ErrorCode::NotFound, format!("{id} has no timer {name}"));
             Err(problem.hint("list its timers: GET /v1/agents/{id}/timers"))
         }
     }

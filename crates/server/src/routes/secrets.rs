@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::{SecretItem, SecretSet};
-use abide_kernel::input::Refusal;
+use abide_api::{ErrorCode, Problem};
 use abide_ledger::{Ledger, ReadError};
 
 use super::{Met, blocking, json, page};
@@ -18,15 +17,6 @@ use crate::problems;
 const BATCH: usize = 1_000;
 /// What a name has that no value is known of.
 const MISSING: &str = "missing";
-
-fn refused(refusal: Refusal) -> Problem {
-    let status = match refusal.code {
-        "wrong_name" | "wrong_value" => 422,
-        "too_many" => 409,
-        _ => 503,
-    };
-    Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)
-}
 
 /// The agents that were given each secret. Those that are archived run no commands.
 fn in_use(ledger: &Ledger) -> Result<BTreeMap<String, Vec<String>>, ReadError> {
@@ -84,7 +74,7 @@ pub(super) async fn set(call: Call) -> Met {
     let name = call.param("item").to_owned();
     let set: SecretSet = body::json(&call.body)?;
     let (app, kept) = (Arc::clone(&call.app), name.clone());
-    blocking(move || app.options.services.set_secret(&kept, &set.value).map_err(refused)).await?;
+    blocking(move || app.options.services.set_secret(&kept, &set.value).map_err(problems::of_refusal)).await?;
     Ok(json(200, &one(&call.app, &name).await?))
 }
 
@@ -93,12 +83,12 @@ pub(super) async fn remove(call: Call) -> Met {
     let (app, removed) = (Arc::clone(&call.app), name.clone());
     let there = blocking(move || match app.options.services.remove_secret(&removed) {
         // A name that no secret can have is one that none has.
-        Err(refusal) if refusal.code == "wrong_name" => Ok(false),
-        other => other.map_err(refused),
+        Err(refusal) if refusal.code == ErrorCode::WrongName => Ok(false),
+        other => other.map_err(problems::of_refusal),
     });
     if !there.await? {
         let hint = "GET /v1/secrets lists them; those of the daemon's environment are removed there";
-        return Err(Problem::new(404, "not_found", "the home has no such secret").hint(hint));
+        return Err(Problem::new(ErrorCode::NotFound, "the home has no such secret").hint(hint));
     }
     Ok(json(200, &one(&call.app, &name).await?))
 }

@@ -7,7 +7,7 @@ mod spoken;
 use std::sync::Arc;
 use std::time::Duration;
 
-use abide_api::Problem;
+use abide_api::{ErrorCode, Problem};
 use abide_engine::streams::HeadWatch;
 use abide_kernel::id::{AgentId, Seq};
 use abide_ledger::{Bounds, Cursor, Follow, ReadError, Recorded, StreamId};
@@ -310,6 +310,6 @@ impl OfAll {
 
 fn bad_cursor(text: &str) -> Problem {
     let text: String = text.chars().take(80).collect();
-    Problem::new(400, "bad_cursor", format!("{text:?} is no place in this stream"))
+    Problem::new(ErrorCode::BadCursor, format!("{text:?} is no place in this stream"))
         .hint("resume with the id of an event")
 }

@@ -1,7 +1,7 @@
 //! Commands that people start, read, write to and end.
 
-use abide_api::Problem;
 use abide_api::types::{TaskInput, TaskRead, TaskRun, TaskStopped, TaskView};
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
@@ -30,7 +30,7 @@ pub(super) async fn list(call: Call) -> Met {
         return planes::list(call, &planes::TASKS).await;
     };
     if item.is_empty() {
-        let problem = Problem::new(400, "bad_query", "work_item_id names no work item");
+        let problem = Problem::new(ErrorCode::BadQuery, "work_item_id names no work item");
         return Err(problem.hint("list its work items, and take the id of one"));
     }
     planes::list_fitting(call, &planes::TASKS, move |task| task["work_item_id"] == item.as_str()).await
@@ -39,7 +39,7 @@ pub(super) async fn list(call: Call) -> Met {
 pub(super) async fn run(call: Call) -> Met {
     let id = agent(&call)?;
     let run: TaskRun = body::json(&call.body)?;
-    let wrong = |detail: &str, pointer: &str| Err(Problem::new(422, "wrong_fields", detail).pointer(pointer));
+    let wrong = |detail: &str, pointer: &str| Err(Problem::new(ErrorCode::WrongFields, detail).pointer(pointer));
     if run.cmd.contains('\0') {
         return wrong("a command has no zero bytes", "/cmd");
     }
@@ -70,7 +70,7 @@ async fn task(call: &Call, id: &AgentId) -> Result<TaskView, Problem> {
     if let Some(known) = seen.flatten().ok_or_else(|| problems::no_agent(id.as_str()))? {
         return Ok(known);
     }
-    let missing = || Problem::new(404, "not_found", format!("{id} has no such task")).hint("list its tasks");
+    let missing = || Problem::new(ErrorCode::NotFound, format!("{id} has no such task")).hint("list its tasks");
     planes::one(call, id, &planes::TASKS, call.param("item")).await?.ok_or_else(missing)?.record()
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn output(call: Call) -> Met {
     let wait_ms = call.query.number("wait_ms")?.unwrap_or(0);
     if wait_ms > WAIT_MAX_MS {
         let detail = format!("wait_ms goes from 0 to {WAIT_MAX_MS}");
-        return Err(Problem::new(422, "wrong_fields", detail).hint("ask again when it is over"));
+        return Err(Problem::new(ErrorCode::WrongFields, detail).hint("ask again when it is over"));
     }
     let offset = call.query.number("offset")?;
     let task_id = TaskId::new(known.task_id.as_str());
@@ -110,13 +110,13 @@ pub(super) async fn input(call: Call) -> Met {
     let TaskInput { input, close } = body::json(&call.body)?;
     if (input.is_empty() && !close) || input.len() > INPUT_MAX_BYTES {
         let detail = format!("an input has 1 to {INPUT_MAX_BYTES} bytes, and this has {}", input.len());
-        return Err(Problem::new(422, "wrong_fields", detail).pointer("/input").hint("send it in parts"));
+        return Err(Problem::new(ErrorCode::WrongFields, detail).pointer("/input").hint("send it in parts"));
     }
     let known = task(&call, &id).await?;
     let written = call.app.options.services.write_input(&id, TaskId::new(known.task_id.as_str()), input, close).await;
     let written = written.map_err(|refusal| {
         if known.status == TaskStatus::Queued {
-            return Problem::new(409, "not_started", "the task has not begun yet").hint("try again in a moment");
+            return Problem::new(ErrorCode::NotStarted, "the task has not begun yet").hint("try again in a moment");
         }
         problems::refused(refusal, id.as_str())
     });

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::{Ended, TokenCreate, TokenCreated};
+use abide_api::{ErrorCode, Problem};
 use abide_engine::RequestSummary;
 use abide_engine::Response;
 use abide_engine::idempotency::record_completed;
@@ -19,9 +19,9 @@ const NAME_MAX: usize = 64;
 
 fn failed(error: AccessError) -> Problem {
     match error {
-        AccessError::TooMany => Problem::new(409, "too_many", error.to_string()).hint("revoke those nobody uses"),
+        AccessError::TooMany => Problem::new(ErrorCode::TooMany, error.to_string()).hint("revoke those nobody uses"),
         AccessError::Read(_) | AccessError::Damaged { .. } | AccessError::Commit(_) => {
-            Problem::new(503, "store", error.to_string())
+            Problem::new(ErrorCode::Store, error.to_string())
         }
     }
 }
@@ -30,18 +30,17 @@ pub(super) async fn create(call: Call) -> Met {
     let new: TokenCreate = body::json(&call.body)?;
     if new.name.trim().is_empty() || new.name.chars().count() > NAME_MAX || new.name.chars().any(char::is_control) {
         let detail = format!("a name has 1 to {NAME_MAX} characters");
-        return Err(Problem::new(422, "wrong_fields", detail).pointer("/name"));
+        return Err(Problem::new(ErrorCode::WrongFields, detail).pointer("/name"));
     }
     let claim = match once(&call).await? {
         Once::Meet(claim) => claim,
         Once::Again(_) => {
-            return Err(Problem::new(409, "shown_once", "this token was made, and shown to whoever asked first")
-                .hint("revoke it and make another, under another key"));
+            return Err(Problem::new(ErrorCode::ShownOnce, "this token was made, and shown to whoever asked first"));
         }
     };
     let app = Arc::clone(&call.app);
     let created = blocking(move || {
-        let token = fresh_token().map_err(|error| Problem::new(503, "no_randomness", error.to_string()))?;
+        let token = fresh_token().map_err(|error| Problem::new(ErrorCode::NoRandomness, error.to_string()))?;
         let clock = app.host.clock();
         // The key is held until the token is on disk.
         let _hold = claim.as_ref().and_then(|claim| claim.hold.clone());
@@ -68,7 +67,7 @@ pub(super) fn list(call: &Call) -> Met {
 pub(super) async fn revoke(call: Call) -> Met {
     let item = call.param("item").to_owned();
     if item == ADMIN {
-        return Err(Problem::new(404, "not_found", "the home's own token can't be revoked")
+        return Err(Problem::new(ErrorCode::NotFound, "the home's own token can't be revoked")
             .hint("remove the file `token` from the home and start the daemon again: it makes another"));
     }
     let app = Arc::clone(&call.app);
@@ -76,5 +75,5 @@ pub(super) async fn revoke(call: Call) -> Met {
     if there {
         return Ok(json(200, &Ended { ended: true }));
     }
-    Err(Problem::new(404, "not_found", "there is no such token to revoke").hint("GET /v1/tokens lists them"))
+    Err(Problem::new(ErrorCode::UnknownToken, "there is no such token to revoke"))
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use abide_api::Problem;
 use abide_api::types::{DeliveryMode, TriggerCreate, TriggerView};
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::AgentState;
 use abide_kernel::act_result::{TriggerMade, TriggerRotated};
 use abide_kernel::id::{AgentId, TriggerId, WorkItemId};
@@ -26,7 +26,7 @@ pub(super) async fn create(call: Call) -> Met {
     let mut new: TriggerCreate = body::json(&call.body)?;
     let secret = match new.secret.take() {
         Some(text) => {
-            Some(Secret::new(&text).map_err(|wrong| Problem::new(422, "wrong_fields", wrong).pointer("/secret"))?)
+            Some(Secret::new(&text).map_err(|wrong| Problem::new(ErrorCode::WrongFields, wrong).pointer("/secret"))?)
         }
         None => None,
     };
@@ -80,8 +80,7 @@ async fn keep(call: &Call, id: &AgentId, trigger: &TriggerId, secret: Secret) ->
 }
 
 fn home(error: &std::io::Error) -> Problem {
-    Problem::new(503, "store", format!("the daemon's home can't be written: {error}"))
-        .hint("see to the disk of the daemon's home, then send it again")
+    Problem::new(ErrorCode::Store, format!("the daemon's home can't be written: {error}"))
 }
 
 /// The first URL of a home is made with a key that has to be written.
@@ -100,7 +99,7 @@ pub(super) async fn rotate(call: Call) -> Met {
     let named = trigger_id.clone();
     let look = move |state: &AgentState, _: Time| state.planes.triggers.get(&named).map(TriggerView::from);
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;
-    let gone = || Problem::new(404, "not_found", format!("{trigger_id} was revoked")).hint("list the triggers");
+    let gone = || Problem::new(ErrorCode::NotFound, format!("{trigger_id} was revoked")).hint("list the triggers");
     let mut rotated = seen.flatten().ok_or_else(gone)?;
     rotated.url = url(&call, &id, &trigger_id, generation).await?;
     Ok(json(200, &rotated))

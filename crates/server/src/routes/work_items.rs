@@ -2,10 +2,10 @@
 
 use std::ops::Bound;
 
-use abide_api::Problem;
 use abide_api::types::{
     LimitsView, TodoView, WorkItemBlock, WorkItemComplete, WorkItemCreate, WorkItemUpdate, WorkItemView,
 };
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::AgentState;
 use abide_kernel::budget::Limits;
 use abide_kernel::id::{AgentId, WorkItemId};
@@ -29,7 +29,7 @@ pub(super) async fn list(call: Call) -> Met {
         Some(text) => WorkItemFilter::parse(text).ok_or_else(|| {
             let words: Vec<&str> = WorkItemFilter::ALL.iter().map(|word| word.as_str()).collect();
             let detail = format!("there is no filter {text:?}");
-            Problem::new(400, "bad_query", detail).hint(format!("it takes one of {}", words.join(", ")))
+            Problem::new(ErrorCode::BadQuery, detail).hint(format!("it takes one of {}", words.join(", ")))
         })?,
     };
     match filter {
@@ -76,7 +76,8 @@ async fn item(call: &Call, id: &AgentId) -> Result<WorkItemView, Problem> {
     if let Some(known) = seen.ok_or_else(|| problems::deleted(id.as_str()))? {
         return Ok(known);
     }
-    let missing = || Problem::new(404, "not_found", format!("{id} has no such work item")).hint("list its work items");
+    let missing =
+        || Problem::new(ErrorCode::NotFound, format!("{id} has no such work item")).hint("list its work items");
     planes::one(call, id, &planes::WORK_ITEMS, call.param("item")).await?.ok_or_else(missing)?.record()
 }
 
@@ -125,13 +126,13 @@ async fn change(call: Call, act: impl FnOnce(WorkItemId) -> RecordCall) -> Met {
     let id = agent(&call)?;
     let known = item(&call, &id).await?;
     let act = act(known.work_item_id.clone());
-    let answer = asked(&call, &id, by(&call, act)).await.map_err(|problem| match problem.code.as_str() {
+    let answer = asked(&call, &id, by(&call, act)).await.map_err(|problem| {
         // It is there, and the state has forgotten it: it was completed long ago.
-        "not_found" if known.state == WorkItemState::Completed => {
-            Problem::new(409, "not_open", format!("{} is completed", known.work_item_id))
-                .hint("list the open work items")
+        let is_forgotten = problem.is(ErrorCode::NotFound) && known.state == WorkItemState::Completed;
+        if !is_forgotten {
+            return problem;
         }
-        _ => problem,
+        Problem::new(ErrorCode::NotOpen, format!("{} is completed", known.work_item_id))
     });
     let changed: WorkItemView = acted(answer?)?;
     Ok(json(200, &changed))

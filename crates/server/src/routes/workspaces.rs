@@ -1,9 +1,9 @@
 //! Folders that agents work in.
 
-use abide_api::Problem;
 use abide_api::types::{Detached, Scope, WorkspaceAttach, WorkspaceFetch, WorkspaceView};
+use abide_api::{ErrorCode, Problem};
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Input, Refusal};
+use abide_kernel::input::Input;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::RecordCall;
 
@@ -26,11 +26,7 @@ pub(super) async fn attach(call: Call) -> Met {
         Once::Again(answered) => answered.answer,
         Once::Meet(claim) => {
             let attached = call.app.options.services.attach(&id, path, mode, reach).await;
-            let attached = attached.map_err(|refusal| {
-                not_there(&refusal).unwrap_or_else(|| {
-                    Problem::new(422, refusal.code, refusal.message).hint(refusal.hint).pointer("/path")
-                })
-            })?;
+            let attached = attached.map_err(|refusal| problems::of_field(refusal, "/path"))?;
             let asked = call.app.host.ask_once(&id, Input::UseWorkspace(attached), claim).await;
             asked.map_err(|error| problems::ask(error, id.as_str()))?.answer
         }
@@ -50,15 +46,9 @@ pub(super) fn reach(call: &Call, force: Option<bool>) -> Result<Reach, Problem> 
         (scope @ (Scope::Operator | Scope::Observer), true) => {
             let detail = format!("force takes the scope admin; the token {} has {scope:?}", call.caller.name);
             let hint = "leave force out, or ask for a token with that scope";
-            Err(Problem::new(403, "scope", detail.to_lowercase()).hint(hint).pointer("/force"))
+            Err(Problem::new(ErrorCode::Scope, detail.to_lowercase()).hint(hint).pointer("/force"))
         }
     }
-}
-
-/// A folder that the caller may not choose, whatever is in it.
-pub(super) fn not_there(refusal: &Refusal) -> Option<Problem> {
-    let forbidden = ["outside_roots", "system_folder", "whole_home"].contains(&refusal.code);
-    forbidden.then(|| Problem::new(403, refusal.code, refusal.message.clone()).hint(refusal.hint.clone()))
 }
 
 async fn known(call: &Call, id: &AgentId) -> Result<(), Problem> {
@@ -77,7 +67,7 @@ pub(super) async fn detach(call: Call) -> Met {
         Some("true") => true,
         Some(other) => {
             let detail = format!("discard is {other:?}");
-            return Err(Problem::new(400, "bad_query", detail).hint("give true or false"));
+            return Err(Problem::new(ErrorCode::BadQuery, detail).hint("give true or false"));
         }
     };
     let act = RecordCall::DetachWorkspace { folder: call.param("item").to_owned(), discard };
@@ -95,11 +85,7 @@ pub(super) async fn fetch(call: Call) -> Met {
     let bound = bound.map_err(|error| problems::ask(error, id.as_str()))?;
     let bound = bound.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let fetched = call.app.options.services.fetch_branch(&id, bound, folder, branch).await;
-    let fetched = fetched.map_err(|refusal| {
-        let status = if refusal.code == "no_branch" { 404 } else { 409 };
-        Problem::new(status, refusal.code, refusal.message).hint(refusal.hint)
-    });
-    Ok(json(200, &fetched?))
+    Ok(json(200, &fetched.map_err(problems::of_refusal)?))
 }
 
 pub(super) async fn patches(call: Call) -> Met {

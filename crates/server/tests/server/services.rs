@@ -12,7 +12,7 @@ use abide_api::types::{
 use abide_kernel::credentials::Credentials;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::views::task::OutputRead;
@@ -32,16 +32,17 @@ pub struct CountingServices {
 fn usable(path: &str, reach: Reach) -> Result<(), Refusal> {
     let (outside, system) = (path.starts_with("/outside"), path.starts_with("/system"));
     if outside && reach == Reach::Roots {
-        return Err(Refusal::new("outside_roots", "it lies elsewhere", "see workspace_roots"));
+        return Err(Refusal::new(ErrorCode::OutsideRoots, "it lies elsewhere").with_hint("see workspace_roots"));
     }
     if system && reach != Reach::System {
-        return Err(Refusal::new("system_folder", "it is the system's", "say --force"));
+        return Err(Refusal::new(ErrorCode::SystemFolder, "it is the system's").with_hint("say --force"));
     }
     if path.starts_with("/whole") {
-        return Err(Refusal::new("whole_home", "it is all there is", "name a folder in it"));
+        return Err(Refusal::new(ErrorCode::WholeHome, "it is all there is").with_hint("name a folder in it"));
     }
     let good = path.starts_with('/') && !path.contains("missing");
-    good.then_some(()).ok_or_else(|| Refusal::new("missing", "it does not exist", "create the folder first"))
+    good.then_some(())
+        .ok_or_else(|| Refusal::new(ErrorCode::Missing, "it does not exist").with_hint("create the folder first"))
 }
 
 impl Services for CountingServices {
@@ -56,7 +57,7 @@ impl Services for CountingServices {
         Box::pin(async move {
             assert!(input != "panic", "as it was told");
             if input == "full" {
-                return Err(Refusal::new("input_full", "it does not read", "try again later"));
+                return Err(Refusal::new(ErrorCode::InputFull, "it does not read").with_hint("try again later"));
             }
             Ok(TaskTaken { accepted: true, bytes: input.len() as u64 })
         })
@@ -71,7 +72,9 @@ impl Services for CountingServices {
     ) -> Done<'a, Fetched> {
         Box::pin(async move {
             if bound.is_none() {
-                return Err(Refusal::new("no_branch", "nothing was kept of it", "see: abide workspace list"));
+                return Err(
+                    Refusal::new(ErrorCode::NoBranch, "nothing was kept of it").with_hint("see: abide workspace list")
+                );
             }
             let branch = format!("abide/{agent}/{}", branch.unwrap_or_else(|| "1".to_owned()));
             let branches = vec![FetchedBranch { branch, commit: "c0ffee".to_owned(), changed: true }];
@@ -132,7 +135,10 @@ impl Services for CountingServices {
     fn check_credentials(&self, credentials: &Credentials) -> Result<(), (String, Refusal)> {
         let missing = self.missing_credentials(credentials);
         match missing.first() {
-            Some(name) => Err(("/secrets/0".to_owned(), Refusal::new("no_secret", name.clone(), "set it first"))),
+            Some(name) => Err((
+                "/secrets/0".to_owned(),
+                Refusal::new(ErrorCode::NoSecret, name.clone()).with_hint("set it first"),
+            )),
             None => Ok(()),
         }
     }
@@ -148,7 +154,7 @@ impl Services for CountingServices {
 
     fn set_secret(&self, name: &str, value: &str) -> Result<(), Refusal> {
         if value.len() < 8 {
-            return Err(Refusal::new("wrong_value", "it is too short", "give another"));
+            return Err(Refusal::new(ErrorCode::WrongValue, "it is too short").with_hint("give another"));
         }
         self.secrets.lock().unwrap().insert(name.to_owned());
         Ok(())
@@ -215,7 +221,7 @@ impl Services for CountingServices {
     fn test_model(&self, name: String) -> Done<'_, ModelTested> {
         Box::pin(async move {
             if !name.starts_with("script/") {
-                return Err(Refusal::new("no_model", "no provider has it", "name another"));
+                return Err(Refusal::new(ErrorCode::NoModel, "no provider has it").with_hint("name another"));
             }
             Ok(ModelTested { model: name, ok: true, elapsed_ms: 1, usage: None, priced: true, error: None })
         })

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use abide_api::types::AgentSummary;
 use abide_api::{Client, ClientError};
 use abide_kernel::id::AgentId;
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::vocabulary::AgentKind;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -101,7 +102,9 @@ impl Batch<'_> {
         let ids = agents.map(|agent| agent.id.to_string()).collect();
         let client = self.client;
         self.ask(ids, async |id| match client.control(id, Action::Start.as_str()).await {
-            Err(ClientError::Refused(problem)) if problem.code == "not_stopped" => unless_gone(client.agent(id).await),
+            Err(ClientError::Refused(problem)) if problem.is(ErrorCode::NotStopped) => {
+                unless_gone(client.agent(id).await)
+            }
             answered => unless_gone(answered),
         })
         .await;

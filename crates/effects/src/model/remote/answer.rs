@@ -8,6 +8,7 @@ use abide_kernel::budget::Usage;
 use abide_kernel::id::ExecId;
 use abide_kernel::input::{Refusal, Reply};
 use abide_kernel::open_json::ProviderState;
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::tool::{Call, ToolCall};
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Map, Value, json};
@@ -400,9 +401,9 @@ impl Asked<'_> {
         let call_id = call_id(self.exec_id, self.round, index);
         let input = input(arguments);
         let parsed = match &input {
-            Ok(_) | Err(_) if tool.is_empty() => {
-                ToolCall::Refused(Refusal::new("unknown_tool", "the call names no tool", self.tools.instead()))
-            }
+            Ok(_) | Err(_) if tool.is_empty() => ToolCall::Refused(
+                Refusal::new(ErrorCode::UnknownTool, "the call names no tool").with_hint(self.tools.instead()),
+            ),
             Ok(input) => self.tools.parse(&tool, input),
             Err(why) => ToolCall::Refused(unreadable(&tool, why, stop)),
         };
@@ -426,11 +427,10 @@ fn input(arguments: &str) -> Result<Value, String> {
 fn unreadable(tool: &str, why: &str, stop: &Stop) -> Refusal {
     if *stop == Stop::Full {
         let message = format!("the answer reached its longest before the arguments of {tool} were complete");
-        let hint = "do it in smaller parts: several calls with less in each";
-        return Refusal::new(Refusal::CUT_OFF, message, hint);
+        return Refusal::new(ErrorCode::CallCutOff, message);
     }
     let message = format!("the arguments of {tool} are {why}");
-    Refusal::new("invalid_input", message, "call it again with one JSON object, as its schema has it")
+    Refusal::new(ErrorCode::InvalidInput, message).with_hint("call it again with one JSON object, as its schema has it")
 }
 
 fn refusal(words: &str) -> ProviderFailure {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use abide_effects::process::{Bounds, Ended, Launch, Process};
+use abide_kernel::refusal::ErrorCode;
 
 use super::{STAND_IN, World, in_each_sandbox, until};
 
@@ -113,7 +114,7 @@ async fn the_command_that_fills_a_disk_is_ended(world: World) {
     assert_eq!(idle.ended(), None, "those that write little go on");
     let processes = &disk.world.processes;
     let refused = processes.start(Launch { agent: "greedy".to_owned(), ..disk.world.launch("true") }).await;
-    assert_eq!(refused.unwrap_err().code, "disk_reserve");
+    assert_eq!(refused.unwrap_err().code, ErrorCode::DiskReserve);
     let third = start("third", "true").await;
     assert_eq!(third.wait().await.exit_code, Some(0), "others begin as before");
     fs::remove_file(disk.path("filler")).unwrap();
@@ -213,7 +214,7 @@ async fn the_command_that_takes_all_inodes_is_ended(world: World) {
     let processes = &disk.world.processes;
     let refused = processes.start(Launch { agent: "greedy".to_owned(), ..disk.world.launch("true") }).await;
     let refused = refused.unwrap_err();
-    assert_eq!(refused.code, "disk_reserve");
+    assert_eq!(refused.code, ErrorCode::DiskReserve);
     assert!(refused.message.contains(" inodes are free"), "{refused:?}");
     fs::remove_dir_all(disk.path("greedy")).unwrap();
     processes.room("greedy").await;

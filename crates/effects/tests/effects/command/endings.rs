@@ -1,4 +1,5 @@
 //! However a command ends, nothing of it is left.
+use abide_kernel::refusal::ErrorCode;
 
 use super::{World, until, with_and_without_sandbox};
 use abide_effects::process::InputError;
@@ -220,7 +221,7 @@ async fn a_folder_that_is_not_there(world: World) {
     let mut launch = world.launch("true");
     launch.root = world.path("nowhere");
     let error = world.processes.start(launch).await.unwrap_err();
-    assert_eq!(error.code, "bad_folder");
+    assert_eq!(error.code, ErrorCode::BadFolder);
     std::os::unix::fs::symlink(world.path("outside"), world.path("turned")).unwrap();
     let mut launch = world.launch("true");
     launch.root = world.path("turned");
@@ -262,5 +263,5 @@ async fn required_refuses_where_nothing_works() {
         bounds: abide_effects::process::Bounds::default(),
     };
     let processes = abide_effects::process::Processes::new(options).unwrap();
-    assert_eq!(processes.start(world.launch("true")).await.unwrap_err().code, "sandbox_required");
+    assert_eq!(processes.start(world.launch("true")).await.unwrap_err().code, ErrorCode::SandboxRequired);
 }

@@ -1,4 +1,5 @@
 //! What a confined command must not be able to do, tried.
+use abide_kernel::refusal::ErrorCode;
 
 use super::{STAND_IN, World, in_each_sandbox, until};
 use abide_effects::process::Launch;
@@ -348,19 +349,19 @@ async fn a_workspace_around_the_home_shows_nothing_of_it(world: World) {
             assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "x\n", "the rest is its workspace");
         }
         // It can't hide a part of what it allows.
-        (Mechanism::Landlock, Err(error)) => assert_eq!(error.code, "workspace_too_wide"),
+        (Mechanism::Landlock, Err(error)) => assert_eq!(error.code, ErrorCode::WorkspaceTooWide),
         (mechanism, other) => panic!("{mechanism:?} {other:?}"),
     }
     let mut launch = world.launch("true");
     launch.root = world.path("home");
-    assert_eq!(world.processes.start(launch).await.unwrap_err().code, "workspace_too_wide");
+    assert_eq!(world.processes.start(launch).await.unwrap_err().code, ErrorCode::WorkspaceTooWide);
 }
 
 async fn a_workspace_that_was_turned_elsewhere_is_refused(world: World) {
     // What an agent that may write to a folder could do to the workspace of another below it.
     fs::remove_dir(world.path("root")).unwrap();
     std::os::unix::fs::symlink(world.path("outside"), world.path("root")).unwrap();
-    assert_eq!(world.processes.start(world.launch("echo x > file")).await.unwrap_err().code, "bad_folder");
+    assert_eq!(world.processes.start(world.launch("echo x > file")).await.unwrap_err().code, ErrorCode::BadFolder);
     assert_eq!(fs::read_to_string(world.path("outside/file")).unwrap(), "not yours");
 }
 

@@ -6,6 +6,7 @@ use abide_kernel::budget::Usage;
 use abide_kernel::fact::CallRecord;
 use abide_kernel::input::Spent;
 use abide_kernel::prompt::{CallResult, Item, Part, Prompt, SealedReasoning};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::{ProviderError, SideEffect};
 use serde_json::{Value, json};
@@ -256,7 +257,7 @@ async fn without_tools_none_are_offered_and_none_is_called() {
     let reply = remote.call(&hello(), &ToolSet::none(), &exec_id(), 1, &mut |_| {}).await.unwrap();
     assert_eq!(provider.last_body().get("tools"), None);
     let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
-    assert_eq!((refusal.code, refusal.hint.as_str()), ("tool_not_offered", "answer with text"));
+    assert_eq!((refusal.code.word(), refusal.hint.as_str()), ("tool_not_offered", "answer with text"));
 }
 
 #[tokio::test]
@@ -332,7 +333,7 @@ async fn a_call_that_is_cut_by_the_longest_answer_is_refused() {
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!(reply.stop.as_deref(), Some("max_tokens"));
         let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
-        assert_eq!(refusal.code, "cut_off");
+        assert_eq!(refusal.code, ErrorCode::CallCutOff);
         assert!(refusal.hint.contains("smaller parts"), "{refusal:?}");
     }
 }
@@ -364,7 +365,7 @@ async fn arguments_that_are_no_object_are_refused() {
         let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
         let reply = provider.call(SPEAKS).await.unwrap();
         let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{given}: {:?}", reply.calls[0]) };
-        assert_eq!((refusal.code, &reply.calls[0].input), ("invalid_input", &json!({})), "{given}");
+        assert_eq!((refusal.code.word(), &reply.calls[0].input), ("invalid_input", &json!({})), "{given}");
         assert!(refusal.message.contains("ReadFile") && refusal.hint.contains("one JSON object"), "{refusal:?}");
     }
 }
@@ -378,7 +379,7 @@ async fn a_call_that_names_no_tool_is_refused() {
         let reply = provider.call(SPEAKS).await.unwrap();
         assert_eq!(calls(&reply), [("", &json!({ "path": "a" }))]);
         let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
-        assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
+        assert_eq!((refusal.code.word(), refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
         assert_eq!(refusal.hint, "the tools here are: TaskList, ReadFile");
 
         // Shown again, it has a name that every provider takes.

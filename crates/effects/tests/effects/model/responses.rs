@@ -310,7 +310,7 @@ async fn a_call_that_names_no_tool_is_refused() {
         let reply = Loopback::new(vec![answer(&events)]).call(SPEAKS).await.unwrap();
         assert_eq!(calls(&reply), [("", &json!({}))]);
         let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{:?}", reply.calls[0]) };
-        assert_eq!((refusal.code, refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
+        assert_eq!((refusal.code.word(), refusal.message.as_str()), ("unknown_tool", "the call names no tool"));
     }
     // It comes late.
     unnamed["name"].take();

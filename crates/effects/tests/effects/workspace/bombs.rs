@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use abide_effects::workspace::Worktree;
-use abide_kernel::input::Refusal;
+use abide_kernel::refusal::{ErrorCode, Refusal};
 use abide_kernel::time::Time;
 
 use super::stores::old_worktree;
@@ -76,7 +76,7 @@ fn a_tree_that_is_too_large_is_not_checked_out() {
         let parent = ground.worktree("parent");
         put_on_head(&parent.path, &tree(&parent.path));
         let refusal = child(&ground, &parent).unwrap_err();
-        assert_eq!(refusal.code, "tree_too_large", "{refusal:?}");
+        assert_eq!(refusal.code, ErrorCode::TreeTooLarge, "{refusal:?}");
         assert!(refusal.message.contains(figure), "{figure}: {}", refusal.message);
         assert!(!ground.worktrees().join("child").exists());
         let bases = git(&mirror_of(&ground), &["for-each-ref", "refs/abide/base"]);
@@ -140,7 +140,7 @@ fn a_commit_of_a_tree_that_is_too_large_is_kept_and_not_fetched() {
     assert_eq!(removed.branches_kept, ["abide/ada/much"]);
     assert!(removed.evidence.iter().any(|line| line.contains("too large")), "{:?}", removed.evidence);
     let refusal = ground.repositories().fetch("ada", &ground.repo, None, None).unwrap_err();
-    assert_eq!(refusal.code, "tree_too_large");
+    assert_eq!(refusal.code, ErrorCode::TreeTooLarge);
     assert!(!try_git(&ground.repo, &["cat-file", "-e", &commit]).status.success());
     // The hint is a way to have it all the same.
     let (_, command) = refusal.hint.rsplit_once(": ").unwrap();
@@ -156,7 +156,7 @@ fn a_worktree_on_a_tree_that_is_too_large_stays() {
     put_on_head(&worktree.path, &billions(&worktree.path));
     let before = contents(&worktree.path);
     let refusal = ground.remove(&worktree).unwrap_err();
-    assert_eq!(refusal.code, "tree_too_large");
+    assert_eq!(refusal.code, ErrorCode::TreeTooLarge);
     assert!(refusal.hint.contains("--discard"), "{}", refusal.hint);
     assert_eq!(contents(&worktree.path), before);
     assert!(ground.tree(&ground.check(&worktree.path).unwrap()).is_some());
@@ -184,7 +184,7 @@ fn a_file_with_a_hole_is_neither_compared_nor_saved() {
         File::options().create(true).append(true).open(worktree.path.join(name)).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(ground.tree(&ground.check(&worktree.path).unwrap()), None);
         let refusal = ground.remove(&worktree).unwrap_err();
-        assert_eq!(refusal.code, "too_much_uncommitted", "{refusal:?}");
+        assert_eq!(refusal.code, ErrorCode::TooMuchUncommitted, "{refusal:?}");
         assert!(refusal.message.contains(name) && refusal.message.contains("10995116277"), "{}", refusal.message);
         assert_eq!(fs::read(worktree.path.join("work.txt")).unwrap(), b"work");
         fs::remove_file(worktree.path.join(name)).unwrap();
@@ -203,7 +203,7 @@ fn a_tree_that_needs_more_room_than_the_disk_has_is_not_checked_out() {
     put_on_head(&ground.repo, &tree);
     let made = ground.create(&ground.workspace(), &ground.worktrees().join("one"), "abide/ada-one");
     let refusal = made.unwrap_err();
-    assert_eq!(refusal.code, "disk_full", "{refusal:?}");
+    assert_eq!(refusal.code, ErrorCode::DiskFull, "{refusal:?}");
     assert!(refusal.message.contains("500500 files"), "{}", refusal.message);
     assert!(!ground.worktrees().join("one").exists());
 }

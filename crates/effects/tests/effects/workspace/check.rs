@@ -1,5 +1,6 @@
 //! Which folders may be workspaces.
 
+use abide_kernel::refusal::ErrorCode;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -102,7 +103,7 @@ fn a_repository_of_somebody_else_is_refused() {
         std::os::unix::fs::chown(path, Some(54_321), None).unwrap();
     }
     let refusal = ground.check(&ground.repo).unwrap_err();
-    assert_eq!(refusal.code, "git_unsafe");
+    assert_eq!(refusal.code, ErrorCode::GitUnsafe);
     assert!(refusal.message.contains("belongs to another user"), "{}", refusal.message);
     assert!(refusal.hint.contains("safe.directory"), "{}", refusal.hint);
 }
@@ -127,7 +128,7 @@ fn a_git_folder_without_its_parts_is_refused_and_hides_the_repository_around_it(
     assert_eq!(git(&inner, &["rev-parse", "--show-toplevel"]), ground.repo.to_str().unwrap());
     for folder in [&inner, &inner.join("deep")] {
         let refusal = ground.check(folder).unwrap_err();
-        assert_eq!(refusal.code, "damaged_repository");
+        assert_eq!(refusal.code, ErrorCode::DamagedRepository);
         assert!(refusal.message.contains(inner.join(".git").to_str().unwrap()), "{refusal:?}");
         assert!(refusal.hint.contains("git itself would use a repository further up"), "{refusal:?}");
     }

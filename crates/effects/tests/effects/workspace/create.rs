@@ -3,6 +3,7 @@
 use std::fs;
 
 use abide_effects::workspace::TransferPhase;
+use abide_kernel::refusal::ErrorCode;
 
 use super::{Ground, contents, git, put, refused};
 
@@ -57,7 +58,7 @@ fn what_can_not_be_made_is_refused_and_leaves_nothing() {
 fn without_git_or_without_a_commit_there_is_nothing_to_start_from() {
     let ground = Ground::empty();
     let refusal = ground.create(&ground.workspace(), &ground.worktrees().join("one"), "abide/one").unwrap_err();
-    assert_eq!(refusal.code, "unborn_head");
+    assert_eq!(refusal.code, ErrorCode::UnbornHead);
     assert!(refusal.hint.contains("commit something first"), "{}", refusal.hint);
     let plain = ground.repo.with_file_name("plain");
     fs::create_dir(&plain).unwrap();

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use abide_effects::workspace::{Removed, Worktree};
+use abide_kernel::refusal::ErrorCode;
 
 use super::{Ground, contents, git, put, refused, try_git};
 
@@ -47,7 +48,7 @@ fn a_folder_that_git_can_not_read_stays() {
         put(&worktree.path.join(".git/info/exclude"), hidden);
         mode(&closed, 0);
         let refusal = ground.remove(&worktree).unwrap_err();
-        assert_eq!(refusal.code, "unreadable", "{refusal:?}");
+        assert_eq!(refusal.code, ErrorCode::Unreadable, "{refusal:?}");
         assert!(refusal.message.contains("closed"), "{}", refusal.message);
         assert!(refusal.hint.contains("chmod") && refusal.hint.contains("--discard"), "{}", refusal.hint);
         mode(&closed, 0o700);
@@ -151,7 +152,7 @@ fn commits_that_only_reflogs_name_come_by_name() {
     let fetched = fetch(None).unwrap();
     assert_eq!((fetched.len(), &fetched[0].commit), (1, &tip));
     let refusal = fetch(None).unwrap_err();
-    assert!(refusal.code == "no_branch" && refusal.hint.contains("reflog/"), "{refusal:?}");
+    assert!(refusal.code == ErrorCode::NoBranch && refusal.hint.contains("reflog/"), "{refusal:?}");
     assert_eq!(fetch(Some("reflog/one")).unwrap()[0].branch, "abide/ada/reflog/one");
     for id in [&lost, &deleted, &before] {
         ground.git(&["merge-base", "--is-ancestor", id, "abide/ada/reflog/one"]);
@@ -204,7 +205,7 @@ fn a_ref_that_can_not_be_read_is_reported() {
     git(&worktree.path, &["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/none"]);
     put(&worktree.path.join(".git/refs/heads/broken"), "");
     let refusal = ground.remove(&worktree).unwrap_err();
-    assert_eq!(refusal.code, "damaged_repository", "{refusal:?}");
+    assert_eq!(refusal.code, ErrorCode::DamagedRepository, "{refusal:?}");
     assert!(refusal.message.contains("refs/heads/broken"), "{}", refusal.message);
     fs::remove_file(worktree.path.join(".git/refs/heads/broken")).unwrap();
     ground.remove(&worktree).unwrap();
@@ -290,7 +291,7 @@ fn a_mass_of_files_that_the_agent_ignores_is_refused_unless_it_is_generated() {
         put(&at("cache/work"), "work");
         big(&at("cache/big"));
         let refusal = ground.remove(&worktree).unwrap_err();
-        assert_eq!(refusal.code, "too_much_ignored", "{name}: {refusal:?}");
+        assert_eq!(refusal.code, ErrorCode::TooMuchIgnored, "{name}: {refusal:?}");
         assert!(refusal.hint.contains("--discard") && refusal.message.contains("cache/big"), "{refusal:?}");
         fs::remove_file(at("cache/big")).unwrap();
         big(&at("node_modules/big"));

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use abide_effects::workspace::{PatchHolds, Unsaved, Worktree, list_patches};
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
 
 use super::{Ground, contents, git, is_root, put, refused, try_git};
@@ -203,7 +204,7 @@ fn files_are_saved_whatever_became_of_the_worktrees_own_repository() {
         fs::remove_dir_all(worktree.path.join(".git")).unwrap();
         damage(&worktree.path.join(".git"));
         let refusal = ground.remove(&worktree).unwrap_err();
-        assert_eq!(refusal.code, "damaged_repository", "{number}: {refusal:?}");
+        assert_eq!(refusal.code, ErrorCode::DamagedRepository, "{number}: {refusal:?}");
         assert!(worktree.path.join("work").exists());
         let patch = ground.patches().join(format!("ada-number-{number}.patch"));
         assert!(fs::read_to_string(patch).unwrap().contains("+work"), "{number}");
@@ -284,7 +285,7 @@ fn a_file_that_can_not_be_read_is_reported() {
     put(&secret, "work");
     fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
     let refusal = ground.remove(&worktree).unwrap_err();
-    assert_eq!(refusal.code, "unreadable");
+    assert_eq!(refusal.code, ErrorCode::Unreadable);
     assert!(refusal.message.contains("secret"), "{}", refusal.message);
     assert!(secret.exists());
 }
@@ -331,7 +332,7 @@ fn whatever_was_written_while_it_was_removed_is_there_or_in_the_patch() {
         }
         Err(refusal) => {
             // git may notice it before we do.
-            assert!(matches!(refusal.code, "still_written" | "git_failed"), "{refusal:?}");
+            assert!(matches!(refusal.code, ErrorCode::StillWritten | ErrorCode::GitFailed), "{refusal:?}");
             assert_eq!(fs::read_to_string(&file).unwrap(), format!("{last}\n"));
             saves_everything(&ground, &worktree);
         }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use abide_effects::sandbox::Mechanism;
 use abide_effects::workspace::{Workspace, Worktree};
 use abide_kernel::input::Refusal;
+use abide_kernel::refusal::ErrorCode;
 
 use super::{Ground, contents, everything, git, put, refused, try_git};
 
@@ -121,7 +122,7 @@ fn an_agents_forged_objects_reach_neither_the_mirror_nor_the_user() {
     );
     assert_eq!(ground.git(&["branch", "--list", "abide/*"]), "");
     let refusal = ground.remove(&worktree).unwrap_err();
-    assert_eq!(refusal.code, "damaged_objects");
+    assert_eq!(refusal.code, ErrorCode::DamagedObjects);
     assert!(refusal.hint.contains("--discard"), "{}", refusal.hint);
 }
 
@@ -247,7 +248,7 @@ fn fetching_moves_no_other_branch_than_its_own() {
     for target in ["main", "other", "none"] {
         put(&own.join("topic"), format!("ref: refs/heads/{target}\n"));
         let refusal = fetch("topic").unwrap_err();
-        assert_eq!(refusal.code, "symbolic_ref", "{target}: {refusal:?}");
+        assert_eq!(refusal.code, ErrorCode::SymbolicRef, "{target}: {refusal:?}");
         assert!(refusal.hint.contains("git symbolic-ref -d refs/heads/abide/ada/topic"), "{}", refusal.hint);
     }
     fs::remove_dir_all(&own).unwrap();
@@ -258,7 +259,7 @@ fn fetching_moves_no_other_branch_than_its_own() {
         fs::create_dir_all(link.parent().unwrap()).unwrap();
         symlink(records.join(folder).parent().unwrap(), &link).unwrap();
         let refusal = fetch("main").unwrap_err();
-        assert_eq!(refusal.code, "symbolic_ref", "{folder}: {refusal:?}");
+        assert_eq!(refusal.code, ErrorCode::SymbolicRef, "{folder}: {refusal:?}");
         assert!(refusal.message.contains(link.to_str().unwrap()), "{}", refusal.message);
         fs::remove_file(link).unwrap();
     }
@@ -328,7 +329,7 @@ fn a_model_gets_no_worktree_of_a_repository_that_takes_objects_from_elsewhere() 
     let make = || repositories.create_worktree(&ground.workspace(), &ground.worktrees().join("x"), "abide/ada-x");
     assert_eq!(refused(make()), "borrowed_objects");
     // The word of a person who may not use that store changes nothing.
-    let no = || Err(Refusal::new("outside_roots", "no", "no"));
+    let no = || Err(Refusal::new(ErrorCode::OutsideRoots, "no").with_hint("no"));
     assert_eq!(refused(repositories.agree(&ground.workspace(), |_, _| no())), "outside_roots");
     assert_eq!(refused(make()), "borrowed_objects");
     // The stores that are judged are those that are recorded, and then a model may, too.
@@ -387,7 +388,7 @@ fn links_in_the_records_of_a_repository_lead_to_no_other_file() {
     fs::remove_file(&own).unwrap();
     symlink(&config, &own).unwrap();
     let of = ground.check(&worktree.path);
-    assert_eq!(of.clone().unwrap_err().code, "damaged_repository");
+    assert_eq!(of.clone().unwrap_err().code, ErrorCode::DamagedRepository);
     // Its agent can go on there, and repair it.
     assert_eq!(repositories.check_again(&worktree.path).unwrap().git, None);
     let made = of.and_then(|of| repositories.create_worktree(&of, &ground.worktrees().join("linked"), "abide/ada-x"));
@@ -453,7 +454,7 @@ fn a_partial_clone_is_mirrored_at_its_newest_commit() {
     ground.git(&["clone", "-q", "--filter=blob:none", "--no-checkout", &url, bare.to_str().unwrap()]);
     ground.repo = bare;
     let refusal = ground.create(&ground.workspace(), &ground.worktrees().join("two"), "abide/ada-two").unwrap_err();
-    assert_eq!(refusal.code, "partial_clone");
+    assert_eq!(refusal.code, ErrorCode::PartialClone);
     assert!(refusal.hint.contains("git -C") && refusal.hint.contains("fetch"), "{}", refusal.hint);
 }
 

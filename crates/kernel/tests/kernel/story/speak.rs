@@ -9,6 +9,7 @@ use abide_kernel::fact::{ChildSpec, TaskCreated, TaskEnd, WorkspaceAttached, Wor
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{BootContext, Checked, Delivery, Input, NewMessage, Reads, Refusal, Removal, Reply, Spent};
 use abide_kernel::provider::NO_JITTER;
+use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
 use abide_kernel::todo::Todo;
 use abide_kernel::tool::{
@@ -384,7 +385,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
         let parsed = match tool {
             "Tool" => command(&line),
             "Ask" => held_back(&line)?,
-            "Cut" => ToolCall::Refused(Refusal::new(Refusal::CUT_OFF, "cut", "less")),
+            "Cut" => ToolCall::Refused(Refusal::new(ErrorCode::CallCutOff, "cut").with_hint("less")),
             _ => ToolCall::Record(act(&line)?),
         };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
