@@ -16,7 +16,7 @@ pub enum LoadError {
     #[error("{stream} at seq {seq}: its content was cut out, so what follows can't be told")]
     Redacted { stream: StreamId, seq: Seq },
     #[error("{stream}: {source}")]
-    Illegal { stream: StreamId, source: Box<dyn std::error::Error + Send + Sync> },
+    IllegalFact { stream: StreamId, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("{stream} ends at seq {end}, before seq {wanted}")]
     NotThatFar { stream: StreamId, end: Seq, wanted: Seq },
 }
@@ -34,7 +34,7 @@ impl LoadError {
             }
             | LoadError::Undecodable { .. }
             | LoadError::Redacted { .. }
-            | LoadError::Illegal { .. }
+            | LoadError::IllegalFact { .. }
             | LoadError::NotThatFar { .. } => false,
         }
     }
@@ -109,6 +109,6 @@ fn replay<M: Machine>(ledger: &Ledger, stream: &StreamId, state: &mut M, until: 
 
 fn apply<M: Machine>(stream: &StreamId, state: &mut M, recorded: &Recorded) -> Result<(), LoadError> {
     let fact = decode::<M>(stream, recorded)?;
-    let illegal = |source: M::Illegal| LoadError::Illegal { stream: stream.clone(), source: Box::new(source) };
+    let illegal = |source: M::IllegalFact| LoadError::IllegalFact { stream: stream.clone(), source: Box::new(source) };
     state.apply(recorded.at, &fact).map_err(illegal)
 }

@@ -31,7 +31,7 @@ pub trait Machine: Clone + Debug + PartialEq + Send + 'static {
     /// What a stream is told when it is loaded: what is left of it in the world, and the settings.
     type Boot: Clone + Debug + Send + 'static;
     /// Why a fact can't follow the facts before it.
-    type Illegal: std::error::Error + Send + Sync + 'static;
+    type IllegalFact: std::error::Error + Send + Sync + 'static;
 
     /// Tells apart snapshots of another shape, or folded by other rules.
     const FINGERPRINT: &'static str;
@@ -46,7 +46,7 @@ pub trait Machine: Clone + Debug + PartialEq + Send + 'static {
     /// The last fact that was applied; zero before the first.
     fn seq(&self) -> Seq;
     /// Changes the state by one fact.
-    fn apply(&mut self, at: Time, fact: &Self::Fact) -> Result<(), Self::Illegal>;
+    fn apply(&mut self, at: Time, fact: &Self::Fact) -> Result<(), Self::IllegalFact>;
     fn snapshot(&self) -> Vec<u8>;
     /// None if it does not read.
     fn from_snapshot(bytes: &[u8]) -> Option<Self>;

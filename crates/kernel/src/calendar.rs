@@ -17,9 +17,9 @@ use crate::limits;
 use crate::refusal::{ErrorCode, Refusal};
 use crate::time::Time;
 
-/// How far a search goes: there are eight years between some 29ths of February.
+/// The range of a search: there are eight years between some 29ths of February.
 const FAR_S: i64 = 9 * 366 * 86_400;
-/// How much of a name that is none is said back.
+/// The part of an unknown zone's name that the refusal quotes.
 const NAME_SHOWN_BYTES: usize = 64;
 
 #[derive(Debug, Clone)]
@@ -28,18 +28,18 @@ pub struct Calendar {
     zone: TimeZone,
 }
 
-/// A time during which the zone's clock runs without a jump, in seconds.
-struct Stretch {
+/// A period during which the zone's offset does not change, in seconds.
+struct OffsetPeriod {
     start: i64,
     end: i64,
     offset: i64,
-    /// What it was before.
+    /// The offset before `start`.
     offset_before: Option<i64>,
 }
 
 impl Calendar {
     pub fn new(cron: &str, time_zone: &str) -> Result<Calendar, Refusal> {
-        Ok(Calendar { fields: Fields::parse(cron)?, zone: zone(time_zone)? })
+        Ok(Calendar { fields: Fields::parse(cron)?, zone: find_zone(time_zone)? })
     }
 
     /// The zone's name as the database spells it.
@@ -54,16 +54,16 @@ impl Calendar {
         let mut from = time.as_ms().div_euclid(1_000) + 1;
         let far = from + FAR_S;
         while from < far {
-            let stretch = self.stretch(from);
-            let (begin, stands_in) = self.begin(&stretch);
-            if stands_in && from == stretch.start {
-                return Some(instant(from));
+            let period = self.period_at(from);
+            let (begin, stands_in) = self.first_local_second(&period);
+            if stands_in && from == period.start {
+                return Some(to_time(from));
             }
-            let (start, end) = (begin.max(from + stretch.offset), stretch.end.min(far) + stretch.offset);
+            let (start, end) = (begin.max(from + period.offset), period.end.min(far) + period.offset);
             if let Some(local) = self.fields.first_in(start, end) {
-                return Some(instant(local - stretch.offset));
+                return Some(to_time(local - period.offset));
             }
-            from = stretch.end;
+            from = period.end;
         }
         None
     }
@@ -74,16 +74,16 @@ impl Calendar {
         let mut to = (time.as_ms() + 999).div_euclid(1_000);
         let far = to - FAR_S;
         while to > far {
-            let stretch = self.stretch(to - 1);
-            let (begin, stands_in) = self.begin(&stretch);
-            let begin = begin.max(far + stretch.offset);
-            if let Some(local) = self.fields.last_in(begin, to + stretch.offset) {
-                return Some(instant(local - stretch.offset));
+            let period = self.period_at(to - 1);
+            let (begin, stands_in) = self.first_local_second(&period);
+            let begin = begin.max(far + period.offset);
+            if let Some(local) = self.fields.last_in(begin, to + period.offset) {
+                return Some(to_time(local - period.offset));
             }
             if stands_in {
-                return Some(instant(stretch.start));
+                return Some(to_time(period.start));
             }
-            to = stretch.start;
+            to = period.start;
         }
         None
     }
@@ -94,31 +94,31 @@ impl Calendar {
         let (mut from, to) = (after.as_ms().div_euclid(1_000) + 1, until.as_ms().div_euclid(1_000) + 1);
         let mut count = 0;
         while from < to {
-            let stretch = self.stretch(from);
-            let (begin, stands_in) = self.begin(&stretch);
-            count += u64::from(stands_in && from == stretch.start);
-            let (start, end) = (begin.max(from + stretch.offset), stretch.end.min(to) + stretch.offset);
+            let period = self.period_at(from);
+            let (begin, stands_in) = self.first_local_second(&period);
+            count += u64::from(stands_in && from == period.start);
+            let (start, end) = (begin.max(from + period.offset), period.end.min(to) + period.offset);
             count += self.fields.count_in(start, end);
-            from = stretch.end;
+            from = period.end;
         }
         count
     }
 
-    /// From which local time on a stretch has occurrences of its own, and whether its first instant is one for what
-    /// the clock skipped.
-    fn begin(&self, stretch: &Stretch) -> (i64, bool) {
-        let begin = stretch.start + stretch.offset;
-        let Some(before) = stretch.offset_before.filter(|_| !self.fields.every_hour()) else { return (begin, false) };
-        let reached = stretch.start + before;
+    /// The local time from which a period has occurrences of its own, and whether its first instant stands in for an
+    /// occurrence that the clock skipped.
+    fn first_local_second(&self, period: &OffsetPeriod) -> (i64, bool) {
+        let begin = period.start + period.offset;
+        let Some(before) = period.offset_before.filter(|_| !self.fields.every_hour()) else { return (begin, false) };
+        let reached = period.start + before;
         let skipped = self.fields.first_in(reached, begin).is_some();
         (begin.max(reached), skipped && self.fields.first_in(begin, begin + 1).is_none())
     }
 
-    fn stretch(&self, at: i64) -> Stretch {
-        let start = self.zone.preceding(timestamp(at + 1)).next().map(|change| change.timestamp().as_second());
-        let end = self.zone.following(timestamp(at)).next().map(|change| change.timestamp().as_second());
-        let offset = |at: i64| i64::from(self.zone.to_offset(timestamp(at)).seconds());
-        Stretch {
+    fn period_at(&self, at: i64) -> OffsetPeriod {
+        let start = self.zone.preceding(to_timestamp(at + 1)).next().map(|change| change.timestamp().as_second());
+        let end = self.zone.following(to_timestamp(at)).next().map(|change| change.timestamp().as_second());
+        let offset = |at: i64| i64::from(self.zone.to_offset(to_timestamp(at)).seconds());
+        OffsetPeriod {
             start: start.unwrap_or(Time::MIN.as_ms() / 1_000),
             end: end.unwrap_or(Time::MAX.as_ms()),
             offset: offset(at),
@@ -127,7 +127,7 @@ impl Calendar {
     }
 }
 
-fn zone(name: &str) -> Result<TimeZone, Refusal> {
+fn find_zone(name: &str) -> Result<TimeZone, Refusal> {
     let zones = TimeZoneDatabase::bundled();
     zones.get(name).map_err(|_| {
         let name = limits::clip(name, NAME_SHOWN_BYTES);
@@ -138,10 +138,10 @@ fn zone(name: &str) -> Result<TimeZone, Refusal> {
     })
 }
 
-fn timestamp(second: i64) -> Timestamp {
+fn to_timestamp(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap_or(if second < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
-fn instant(second: i64) -> Time {
+fn to_time(second: i64) -> Time {
     Time::from_ms(second * 1_000)
 }

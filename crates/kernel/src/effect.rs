@@ -315,7 +315,7 @@ pub fn dismissal_of(task: &Task) -> Option<Effect> {
 pub fn report_of(state: &AgentState) -> Option<Effect> {
     let supervisor = state.definition.identity.supervisor.as_ref().filter(|_| !state.lifecycle.archived)?;
     let leaving = state.lifecycle.leaving.as_ref().filter(|leaving| leaving.reporting)?;
-    let end = TaskEnd { used: Some(state.used_with_children()), ..leaving.end(supervisor.task_id.clone()) };
+    let end = TaskEnd { used: Some(state.used_with_children()), ..leaving.task_end(supervisor.task_id.clone()) };
     let (status, supervisor) = (leaving.status, supervisor.agent_id.clone());
     Some(Effect::Child(ChildEffect::ReportToSupervisor { supervisor, status, end: Box::new(end) }))
 }

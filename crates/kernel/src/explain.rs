@@ -17,7 +17,7 @@ pub use abide_views::why::{WaitingOn, Why};
 
 use crate::decision::Decision;
 use crate::fact::Resource;
-use crate::scheduler::posture::posture;
+use crate::scheduler::posture::compute_posture;
 use crate::state::AgentState;
 use crate::state::approval::Approval;
 use crate::visible::one_line;
@@ -36,7 +36,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
         agent_id: state.id().to_string(),
         at_seq: state.seq,
         status: state.status(),
-        scheduling_posture: posture(state),
+        scheduling_posture: compute_posture(state),
         waiting_on: waiting_on(state).into_iter().map(shown).collect(),
         would_wake,
         notes: tasks::notes(state)
@@ -76,7 +76,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
 
 /// Calls that it may make once, and has not made.
 fn granted(state: &AgentState) -> impl Iterator<Item = String> {
-    let open = state.planes.approvals.grants().iter().filter(|grant| state.at < grant.until);
+    let open = state.planes.approvals.permits().iter().filter(|grant| state.at < grant.until);
     let said = open
         .take(NAMED)
         .map(|grant| format!("it may do this once, until {}: {} ({})", grant.until, grant.summary, grant.approval_id));
@@ -101,7 +101,7 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     if state.lifecycle.shutdown {
         return vec!["the daemon, when it is back".to_owned()];
     }
-    if let Some(spent) = state.spent() {
+    if let Some(spent) = state.spent_limit() {
         return budget::would_wake(state, &spent);
     }
     if let Some(held) = &state.lifecycle.turns_held {
@@ -112,7 +112,7 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     }
     let mut wakes = Vec::new();
     let kinds = |kind| state.planes.waits.open().values().any(|wait| wait.kind == kind);
-    if state.planes.queue.has_input(state.paced_until().is_some()) {
+    if state.planes.queue.has_due_input(state.paced_until().is_some()) {
         wakes.push(format!("{}, now", counted(state.planes.queue.queued(), "queued message")));
     }
     if state.planes.hints.deliverable().is_some() {

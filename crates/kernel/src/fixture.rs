@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::decision::Decision;
 use crate::scheduler::decide::decide_idle;
-use crate::scheduler::posture::posture;
+use crate::scheduler::posture::compute_posture;
 use crate::scheduler::projection::SchedulerProjection;
 use crate::state::AgentState;
 use crate::state::turn::checkpoint_holds;
@@ -59,7 +59,7 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// What the scheduler would do at the idle boundary, queue left aside.
+    /// The scheduler's decision at the idle boundary, with the queue left aside.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let mut decision = decide_idle(&SchedulerProjection::of(&self.state, self.now));
@@ -104,7 +104,7 @@ pub fn projection(state: &AgentState, decision: &Decision) -> Value {
         "replay_message_ids": state.planes.queue.replay_ids(),
         "tool_executions": state.turns.tool_executions,
         "status": state.status(),
-        "scheduling_posture": posture(state),
+        "scheduling_posture": compute_posture(state),
         "decision": decision.kind,
         "decision_reason": decision.reason,
         "evidence": decision.evidence,

@@ -19,7 +19,7 @@ pub struct Violation {
     pub detail: String,
 }
 
-/// What a check gets to see: a state, the fact that led to it, and the state before that.
+/// The input of an invariant: a state, the fact that led to it, and the state before that fact.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
     pub before: &'a AgentState,
@@ -27,10 +27,10 @@ pub struct Change<'a> {
     pub after: &'a AgentState,
 }
 
-type Check = fn(Change<'_>) -> Result<(), String>;
+type Invariant = fn(Change<'_>) -> Result<(), String>;
 
 /// The checklist, in its order, and after it what our own design adds.
-pub const INVARIANTS: &[(&str, Check)] = &[
+pub const INVARIANTS: &[(&str, Invariant)] = &[
     ("stopped_runtime_processes_no_message", stopped_runtime_processes_no_message),
     ("paused_runtime_starts_no_turn", paused_runtime_starts_no_turn),
     ("run_id_only_while_a_run_is_active", run_id_only_while_a_run_is_active),
@@ -55,7 +55,7 @@ pub const INVARIANTS: &[(&str, Check)] = &[
 
 /// Every rule that this change breaks. Rules about what must hold between commits are checked only when `at_rest`.
 #[must_use]
-pub fn check(change: Change<'_>, at_rest: bool) -> Vec<Violation> {
+pub fn check_invariants(change: Change<'_>, at_rest: bool) -> Vec<Violation> {
     INVARIANTS
         .iter()
         .filter(|(name, _)| at_rest || !BETWEEN_COMMITS.contains(name))
@@ -206,7 +206,7 @@ fn tick_has_evidence(change: Change<'_>) -> Result<(), String> {
         // A decision about a message passes over no work.
         Fact::SchedulerDecided(fact) if fact.decision.boundary == Boundary::Idle => {
             let state = change.before;
-            let held = state.spent().is_some() || state.lifecycle.holds_turns();
+            let held = state.spent_limit().is_some() || state.lifecycle.holds_turns();
             if !state.lifecycle.is_runnable() || state.turns.current.is_some() || held {
                 return Ok(());
             }
@@ -331,7 +331,7 @@ fn every_owed_result_has_a_carrier(change: Change<'_>) -> Result<(), String> {
     ensure(lost.is_none(), || format!("nothing carries the result of {lost:?}"))
 }
 
-/// What counts as under way is really in the queue, and what is in the queue counts as under way.
+/// The ticks that items, timers and hints count as undelivered are the ticks in the queue.
 fn undelivered_ticks_are_in_the_queue(change: Change<'_>) -> Result<(), String> {
     let state = change.after;
     let gone = |id: &crate::id::MessageId| state.planes.queue.get(id).is_none();

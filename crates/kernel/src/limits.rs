@@ -36,13 +36,13 @@ pub const TEXT_BYTES: usize = 256 * 1024;
 pub const COMMAND_BYTES: usize = 128 * 1024 - 1;
 /// Entries of one todo list.
 pub const TODO_MAX: usize = 256;
-/// What is kept of the last thing the model said, in a turn's terminal record.
+/// The part of the model's last text that a turn's terminal record keeps.
 pub const LAST_ASSISTANT_BYTES: usize = 2_000;
 /// Closed records of one kind that a state still remembers, newest last.
 pub const RECENT_MAX: usize = 32;
-/// Reasons that are kept of asking a task to end.
-pub const ASKED_MAX: usize = 8;
-/// Facts between a message and its turn that whoever reads the turn looks through; a message farther back is pointed at.
+/// Reasons for the cancellation of a task that the state keeps.
+pub const CANCEL_REASONS_MAX: usize = 8;
+/// The distance in facts up to which a reader of a turn looks for its message; a message farther back is referred to by seq.
 pub const NEARBY_FACTS: u64 = 64;
 /// Evidence lines of one decision.
 pub const EVIDENCE_MAX: usize = 24;
@@ -64,10 +64,10 @@ pub const KEY_RETRY_MS: u64 = 600_000;
 /// Waits after provider failures that name no time of their own; the last one repeats.
 pub const PROVIDER_BACKOFF_MS: [u64; 5] = [2_000, 10_000, 60_000, 300_000, 600_000];
 
-/// The longest that a provider's word is waited for; a message that waits longer looks like one that is lost.
+/// The longest wait that a provider may ask for; a message that waits longer looks lost.
 pub const PROVIDER_RETRY_MAX_MS: u64 = 24 * 3_600_000;
-/// What is kept of a provider's last words.
-pub const TROUBLE_BYTES: usize = 500;
+/// The part of a model's error that the state keeps.
+pub const MODEL_ERROR_BYTES: usize = 500;
 /// Models that are tried after the first.
 pub const FALLBACK_MAX: usize = 8;
 
@@ -76,7 +76,7 @@ pub const CLOCK_SLACK_MS: u64 = 1_000;
 /// A clock that is set back by more than this was wrong: occurrences of a calendar that have fired may fire again.
 pub const CLOCK_REPEATS_MS: u64 = 48 * 3_600_000;
 /// Runs of occurrences without a gap that a timer remembers to have fired.
-pub const TIMER_RUNS_MAX: usize = 32;
+pub const TIMER_STREAKS_MAX: usize = 32;
 /// Occurrences ahead that are shown of one timer.
 pub const UPCOMING_SHOWN: usize = 5;
 /// The shortest interval of a repeating timer.
@@ -89,7 +89,7 @@ pub const LATE_GRACE_MS: u64 = 5_000;
 pub const CATCH_UP_ALL_MAX: u64 = 100;
 /// How long a timer's check may take.
 pub const CHECK_TIME_MS: u64 = 60_000;
-/// What a model is shown of one tool result; the records have all of it.
+/// The part of a tool result that a model is shown; the records have all of it.
 pub const RESULT_SHOWN_BYTES: usize = 32 * 1024;
 /// The same, where a turn has become too long for its model.
 pub const RESULT_PREVIEW_BYTES: usize = 2 * 1024;
@@ -106,10 +106,10 @@ pub const CUT_CALLS_MAX: u32 = 3;
 /// Different calls that are compared with earlier ones.
 pub const GUARDED_CALLS_MAX: usize = 64;
 
-/// How long a call that a person let run may still be made.
-pub const GRANT_MS: u64 = 24 * 3_600_000;
-/// Calls that may still be made, per agent; the oldest gives way.
-pub const GRANTS_MAX: usize = 64;
+/// The lifetime of a permit for a call that a person allowed.
+pub const CALL_PERMIT_MS: u64 = 24 * 3_600_000;
+/// Permits per agent; the oldest is dropped for a new one.
+pub const CALL_PERMITS_MAX: usize = 64;
 
 /// `text`, cut to at most `max` bytes at a character boundary.
 #[must_use]

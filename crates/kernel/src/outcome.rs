@@ -11,7 +11,7 @@ use crate::decision::Decision;
 use crate::explain::{until_asked_again, why};
 use crate::id::{AgentId, BriefId, MessageId};
 use crate::provider;
-use crate::scheduler::continuation::{Classified, classify_entry};
+use crate::scheduler::continuation::{Classification, classify_entry};
 use crate::scheduler::decide;
 use crate::state::AgentState;
 use crate::state::queue::Entry;
@@ -141,8 +141,8 @@ impl LiveMessage<'_> {
     fn parked(&self) -> Option<crate::id::WaitId> {
         let entry = self.entry.filter(|entry| entry.status == QueueStatus::Parked)?;
         match classify_entry(self.state, entry) {
-            Classified::Park { behind, .. } => behind.into_iter().next(),
-            Classified::Reenter { .. } | Classified::Reduce { .. } => None,
+            Classification::Park { behind, .. } => behind.into_iter().next(),
+            Classification::Reenter { .. } | Classification::Reduce { .. } => None,
         }
     }
 

@@ -192,7 +192,7 @@ pub fn rows_of(seq: Seq, at: Time, fact: &Fact) -> Vec<Row> {
         | Fact::WorkItemDelegated(_)
         | Fact::WorkItemDelegationCompleted(_)
         | Fact::TriggerRotated(_)
-        // What an active trigger counts is in its state: a row per delivery would cost more than the delivery.
+        // The state has the counts of an active trigger: a row per delivery would cost more than the delivery.
         | Fact::TriggerDelivered(_)
         | Fact::BudgetReached(_)
         | Fact::BudgetRenewed(_)
@@ -255,8 +255,8 @@ pub fn founder_of_row(row: &Value) -> Option<(AgentId, AgentId)> {
     Some((id, identity.founder()))
 }
 
-/// One that has no model of its own may find another when it wakes: whoever lists it says which it would be. The secrets
-/// that it names are there for whoever removes one.
+/// An agent without a model of its own may get another when it wakes: the list that shows it says which. The names of its
+/// secrets are stored so that the removal of a secret finds its users.
 fn settings(config: &Config) -> patch::AgentSettings<'_> {
     let secrets = config.credentials.secret_names();
     let secrets = (!secrets.is_empty()).then_some(secrets);

@@ -1,16 +1,17 @@
-//! The state of one agent: a fold of its facts, holding what is open and a bounded window of what was.
+//! The state of one agent: a fold of its facts, with the open records and a bounded window of closed ones.
 //!
-//! `apply` is the only function that changes a state. It refuses facts that are not legal where the state is; a ledger
-//! that holds such a fact is damaged or was written by something else, and its agent is quarantined.
+//! `apply` is the only function that changes a state. It refuses facts that are illegal in the state; a ledger that holds
+//! such a fact is damaged or was written by another program, and its agent is quarantined.
 
 pub mod accounts;
 mod apply;
 pub mod approval;
+pub mod child;
 pub mod clock;
 pub mod definition;
+pub mod fired_streaks;
 pub mod guard;
 pub mod hint;
-pub mod kin;
 pub mod lifecycle;
 pub mod model;
 pub mod pace;
@@ -23,7 +24,6 @@ mod stored;
 pub mod task;
 pub mod timer;
 pub mod token_calibration;
-pub mod told;
 pub mod tool_placement;
 pub mod turn;
 pub mod turns;
@@ -40,7 +40,7 @@ use crate::time::Time;
 use crate::vocabulary::{Scope, WaitKind};
 
 use accounts::Accounts;
-pub use apply::Illegal;
+pub use apply::IllegalFact;
 use definition::Definition;
 use lifecycle::Lifecycle;
 use model::Models;
@@ -101,7 +101,7 @@ impl AgentState {
         self.last_decision.as_ref().map(|last| &last.decision)
     }
 
-    /// What has to be written so that the state can be had back without its facts.
+    /// The stored form of the state, from which it is read without its facts.
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
         match serde_json::to_vec(self) {
@@ -110,23 +110,23 @@ impl AgentState {
         }
     }
 
-    /// From that, or from its packed form.
+    /// Reads a state from its stored form, packed or not.
     pub fn from_snapshot(bytes: &[u8]) -> Result<AgentState, serde_json::Error> {
         let mut state: AgentState = pack::read_stored(bytes)?;
         state.planes.rebuild_indexes();
         Ok(state)
     }
 
-    /// Tells apart snapshots that are not ours: of another shape, or folded by other rules. Bump it with every change of
-    /// either.
+    /// Marks snapshots of this shape and these rules. It changes with every change of either: snapshots with another
+    /// fingerprint are ignored, and the state is folded from its facts.
     pub const FINGERPRINT: &'static str = "agent-state-28";
 
-    /// The next instant at which something comes due by itself, queue included. Work that a spent budget, a hold or a
-    /// sleep of the agent keeps back does not: its time may pass, and there would still be nothing to do. A day's budget that is spent
-    /// begins anew at midnight.
+    /// The next instant at which a record comes due, queue included. Work that a spent budget, a hold or a sleep of the
+    /// agent keeps back is not counted: its time may pass, and there would still be nothing to do. A spent daily budget is
+    /// due again at midnight.
     #[must_use]
     pub fn next_due(&self) -> Option<Time> {
-        let spent = self.spent();
+        let spent = self.spent_limit();
         let may_start = self.turns.current.is_none() && spent.is_none() && !self.lifecycle.holds_turns();
         let asleep = self.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [

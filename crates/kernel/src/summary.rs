@@ -6,8 +6,8 @@ use abide_views::task::TaskView;
 
 use crate::fact::Resource;
 use crate::scheduler;
-use crate::scheduler::closure::closure;
-use crate::scheduler::posture::posture;
+use crate::scheduler::closure::compute_closure;
+use crate::scheduler::posture::compute_posture;
 use crate::state::AgentState;
 use crate::time::Time;
 use crate::vocabulary::{Status, TaskKind, WaitKind};
@@ -15,16 +15,16 @@ use crate::vocabulary::{Status, TaskKind, WaitKind};
 /// How many records of one kind a summary shows; the planes have the rest.
 const SHOWN: usize = 50;
 
-/// What no agent's records hold is left for the daemon to add: see `AgentSummary::surround`.
+/// The daemon adds the fields that no record of an agent has: see `AgentSummary::surround`.
 #[must_use]
 pub fn agent_summary(state: &AgentState, now: Time) -> AgentSummary {
     let children = state.planes.tasks.open().values().filter(|task| task.kind == TaskKind::ChildAgent);
     AgentSummary {
         identity: (&state.definition.identity).into(),
         agent: agent(state),
-        scheduling_posture: posture(state),
+        scheduling_posture: compute_posture(state),
         decision: scheduler::decide(state, now).into(),
-        closure: closure(state),
+        closure: compute_closure(state),
         continuation: state.turns.last_continuation.as_ref().map(Into::into),
         lifecycle: lifecycle(state),
         model: model(state, now),
@@ -72,7 +72,7 @@ fn model(state: &AgentState, now: Time) -> ModelPart {
         // Prices are settings.
         priced: false,
         in_use: state.model_in_use(now).to_owned(),
-        trouble: state.trouble().map(Into::into),
+        trouble: state.last_model_failure().map(Into::into),
         rests: state.models.backoffs.iter().map(ModelRest::from).collect(),
         usage: (&state.accounts.usage).into(),
         budget: (&state.definition.config.budget).into(),
@@ -80,11 +80,11 @@ fn model(state: &AgentState, now: Time) -> ModelPart {
         today: (&state.accounts.spending.today).into(),
         today_until: state.accounts.spending.day_ends(),
         children: (&state.accounts.spending.children).into(),
-        granted: (&state.granted()).into(),
+        granted: (&state.allowed_to_children()).into(),
     }
 }
 
-/// Where it works. What confines it there is for whoever runs its tools to say.
+/// The agent's folder. The executor of its tools adds the sandbox.
 fn execution(state: &AgentState) -> Execution {
     let active = state.planes.workspaces.active();
     let configured = state.definition.config.workspace.as_ref();

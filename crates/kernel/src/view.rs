@@ -238,7 +238,10 @@ impl From<&Timer> for TimerView {
 /// A timer with what is to come, for whoever asks about this one.
 #[must_use]
 pub fn timer_ahead(timer: &Timer) -> TimerView {
-    TimerView { upcoming: timer.schedule.upcoming(timer.next_fire_at, limits::UPCOMING_SHOWN), ..timer.into() }
+    TimerView {
+        upcoming: timer.schedule.upcoming_occurrences(timer.next_fire_at, limits::UPCOMING_SHOWN),
+        ..timer.into()
+    }
 }
 
 impl From<&Approval> for ApprovalView {

@@ -1,5 +1,5 @@
-//! What can wake an agent: its place in the wake index. Derived from the state, never from a decision, because a
-//! decision may hide what is due behind what comes first.
+//! An agent's entry in the wake index: the cause and the time of its next decision. It is computed from the state, never
+//! from a decision, because a decision names only the first of several causes.
 
 use crate::state::AgentState;
 use crate::state::lifecycle::Control;
@@ -8,7 +8,7 @@ use crate::vocabulary::{Scope, TaskKind, TaskStatus, WaitKind};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wake {
-    /// Nothing by itself: somebody has to say something.
+    /// The agent has nothing to decide until an input arrives.
     Never,
     /// There is something to decide now.
     AtOnce { why: &'static str },
@@ -16,60 +16,60 @@ pub enum Wake {
     At { due: Time, why: &'static str },
 }
 
-/// Why an agent whose turns are held is in the index.
+/// The cause for an agent whose turns are held.
 pub const HELD: &str = "turns_held";
-/// Why an agent is in the index some of whose children are yet to be made or dismissed. It comes before every other
-/// reason: a new process reads these agents first, so that a dismissed child does nothing before it is told.
+/// The cause for an agent with children that are yet to be made or dismissed. It comes before every other cause: a new
+/// process reads these agents first, so that a dismissed child does nothing before its dismissal.
 pub const CHILDREN_CHANGING: &str = "children_changing";
 
 #[must_use]
-pub fn wake(state: &AgentState) -> Wake {
+pub fn compute_wake(state: &AgentState) -> Wake {
     #[cfg(feature = "planted")]
     let state = &*crate::state::planted::state_of_wake_index(state);
-    let cut = |why| Wake::AtOnce { why };
+    let at_once = |why| Wake::AtOnce { why };
     let children = state.planes.tasks.children().any(|task| task.status != TaskStatus::Running);
     if children {
-        return cut(CHILDREN_CHANGING);
+        return at_once(CHILDREN_CHANGING);
     }
     if state.turns.current.is_some() {
-        return cut("turn_running");
+        return at_once("turn_running");
     }
     if state.planes.tasks.open().values().any(|task| task.kind == TaskKind::Command) {
-        return cut("tasks_running");
+        return at_once("tasks_running");
     }
     if state.lifecycle.leaving.is_some() && !state.lifecycle.archived {
-        return cut("leaving");
+        return at_once("leaving");
     }
     if !state.planes.timers.checking().is_empty() {
-        return cut("check_running");
+        return at_once("check_running");
     }
     if state.planes.workspaces.attached().values().any(|workspace| workspace.removing) {
-        return cut("worktree_removing");
+        return at_once("worktree_removing");
     }
     match state.lifecycle.control {
         Control::Stopped | Control::Quarantined { .. } => return Wake::Never,
-        Control::Booting => return cut("booting"),
+        Control::Booting => return at_once("booting"),
         Control::Runnable => {}
     }
     if state.lifecycle.shutdown {
-        return cut("shutdown");
+        return at_once("shutdown");
     }
-    if state.spent().is_none() && !state.lifecycle.holds_turns() {
-        if state.planes.queue.has_input(state.paced_until().is_some()) {
-            return cut("messages_queued");
+    if state.spent_limit().is_none() && !state.lifecycle.holds_turns() {
+        if state.planes.queue.has_due_input(state.paced_until().is_some()) {
+            return at_once("messages_queued");
         }
         if state.planes.hints.deliverable().is_some() {
-            return cut("wake_hint");
+            return at_once("wake_hint");
         }
         if state.planes.work.any_ready()
             && !state.planes.work.is_spent()
             && state.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_none()
         {
-            return cut("work_ready");
+            return at_once("work_ready");
         }
     }
     if !state.planes.tasks.unsent().is_empty() {
-        return cut("results_owed");
+        return at_once("results_owed");
     }
     match state.next_due() {
         // A new process looks at these at once: what held them may be gone.

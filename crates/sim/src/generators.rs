@@ -47,7 +47,7 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
         .current
         .as_ref()
         .and_then(|turn| state.planes.queue.get(&turn.message_id))
-        .is_some_and(|entry| entry.guard.times(call_hash("ExecCommand", &json!({ "cmd": "look" }))) > 0);
+        .is_some_and(|entry| entry.guard.repeats_of(call_hash("ExecCommand", &json!({ "cmd": "look" }))) > 0);
     let stubborn = if looked { rng.chance(97) } else { rng.chance(2) };
     let count = if !stubborn && rng.chance(45) { 0 } else { 1 + rng.below(3) };
     let calls = (0..count)

@@ -545,7 +545,7 @@ impl Process {
             }
             simulated.compare(self.host.clock().now())?;
             check_nothing_left(simulated)?;
-            if let Wake::AtOnce { why } = wake::wake(&simulated.shadow) {
+            if let Wake::AtOnce { why } = wake::compute_wake(&simulated.shadow) {
                 return Err(ProcessEnd::Failed(format!("{id} sleeps with something to do: {why}")));
             }
         }

@@ -10,8 +10,8 @@ use abide_kernel::id::{AgentId, CallId, MessageId, Seq, TaskId};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::limits;
 use abide_kernel::read_rows::{AGENT_PLANE, rows_of};
-use abide_kernel::scheduler::closure::closure;
-use abide_kernel::scheduler::posture::posture;
+use abide_kernel::scheduler::closure::compute_closure;
+use abide_kernel::scheduler::posture::compute_posture;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{AbortReason, DecisionKind, RequeueReason};
 use abide_kernel::{AgentState, decide};
@@ -81,7 +81,7 @@ impl SimulatedAgent {
         let before = self.shadow.clone();
         self.shadow.apply(at, fact).map_err(|illegal| illegal.to_string())?;
         let change = Change { before: &before, fact, after: &self.shadow };
-        if let Some(broken) = invariants::check(change, ends_commit).first() {
+        if let Some(broken) = invariants::check_invariants(change, ends_commit).first() {
             return Err(format!("invariant {}: {}", broken.invariant, broken.detail));
         }
         self.check_list(seq, at, fact, ends_commit)?;
@@ -231,11 +231,11 @@ impl SimulatedAgent {
         if kernel != model {
             return Err(format!("status: the kernel says {kernel}, the reference model {model}"));
         }
-        let (kernel, model) = (posture(&self.shadow), self.model.posture());
+        let (kernel, model) = (compute_posture(&self.shadow), self.model.posture());
         if kernel != model {
             return Err(format!("posture: the kernel says {kernel}, the reference model {model}"));
         }
-        let (kernel, model) = (closure(&self.shadow), self.model.closure_outcome());
+        let (kernel, model) = (compute_closure(&self.shadow), self.model.closure_outcome());
         if (kernel.outcome, kernel.waiting_reason) != model {
             return Err(format!("closure: the kernel says {kernel:?}, the reference model {model:?}"));
         }

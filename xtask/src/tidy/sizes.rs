@@ -12,7 +12,7 @@ const FUNCTION_LINES: usize = 100;
 
 /// Matches over all facts: one arm for each, so they are as long as there are facts.
 const OVER_ALL_FACTS: [(&str, &str); 3] = [
-    ("crates/kernel/src/state/apply.rs", "fold"),
+    ("crates/kernel/src/state/apply.rs", "apply_fact"),
     ("crates/kernel/src/read_rows.rs", "rows_of"),
     ("crates/sim/src/model/observe.rs", "observe"),
 ];
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_match_over_all_facts_may_be_long_where_it_is() {
-        let text = long("fold", 300);
+        let text = long("apply_fact", 300);
         let longest = |krate: &str| {
             let table = functions(&of_crate(krate, &[("src/state/apply.rs", &text)]));
             compare(&[table], &Recorded::default()).findings.len()

@@ -4,12 +4,12 @@ use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{AgentId, Fresh, Seq};
 use abide_kernel::input::{Answer, BootContext, Input, Refusal};
 use abide_kernel::read_rows::{Row, rows_of};
-use abide_kernel::state::Illegal;
+use abide_kernel::state::IllegalFact;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::views::agent::AgentSummary;
 use abide_kernel::vocabulary::{Status, TaskKind, TaskStatus};
-use abide_kernel::wake::{Wake, wake};
+use abide_kernel::wake::{Wake, compute_wake};
 use abide_kernel::{AgentState, Fact, admit, carry_out, decide};
 use abide_ledger::StreamId;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ impl Machine for AgentState {
     type Answer = Answer;
     type Summary = RequestSummary;
     type Boot = BootContext;
-    type Illegal = Illegal;
+    type IllegalFact = IllegalFact;
 
     const FINGERPRINT: &'static str = AgentState::FINGERPRINT;
 
@@ -66,7 +66,7 @@ impl Machine for AgentState {
         self.seq
     }
 
-    fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
+    fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), IllegalFact> {
         self.apply(at, fact)
     }
 
@@ -131,7 +131,7 @@ impl Machine for AgentState {
     }
 
     fn wake(&self) -> Wake {
-        wake(self)
+        compute_wake(self)
     }
 
     fn next_due(&self) -> Option<Time> {

@@ -107,7 +107,7 @@ impl Machine for Counter {
     type Answer = u64;
     type Summary = String;
     type Boot = ();
-    type Illegal = NotCreated;
+    type IllegalFact = NotCreated;
 
     const FINGERPRINT: &'static str = "counter-1";
 

@@ -46,7 +46,7 @@ pub(super) struct Fields {
     weekdays: Set,
 }
 
-/// What one field is called, what it may hold, and which names stand for its numbers.
+/// The name of one field, its range, and the names that stand for its numbers.
 struct Kind {
     name: &'static str,
     least: i64,
@@ -83,7 +83,7 @@ impl Kind {
                 Some((from, to)) => self.ordered(part, self.number(from)?, self.number(to)?)?,
                 None if step.is_some() => {
                     let hint = format!("say where it ends: {range}-{}/…", self.most);
-                    return Err(bad(format!("the {} {part:?} has a step and no range", self.name), &hint));
+                    return Err(invalid_field(format!("the {} {part:?} has a step and no range", self.name), &hint));
                 }
                 None => {
                     let number = self.number(range)?;
@@ -101,7 +101,7 @@ impl Kind {
     fn step(&self, part: &str, step: &str) -> Result<i64, Refusal> {
         step.parse().ok().filter(|step| (1..=self.most).contains(step)).ok_or_else(|| {
             let message = format!("the {} {part:?} has no step that fits", self.name);
-            bad(message, &format!("a step is a number from 1 to {}", self.most))
+            invalid_field(message, &format!("a step is a number from 1 to {}", self.most))
         })
     }
 
@@ -112,7 +112,7 @@ impl Kind {
             (false, true) => Ok((from, to + 7)),
             (false, false) => {
                 let message = format!("the {} {part:?} goes down", self.name);
-                Err(bad(message, &format!("write it as two: {from}-{},{}-{to}", self.most, self.least)))
+                Err(invalid_field(message, &format!("write it as two: {from}-{},{}-{to}", self.most, self.least)))
             }
         }
     }
@@ -128,12 +128,12 @@ impl Kind {
                 [] | [_] => String::new(),
             };
             let message = format!("{text:?} is no {}", self.name);
-            bad(message, &format!("the {} is from {} to {}{names}", self.name, self.least, self.most))
+            invalid_field(message, &format!("the {} is from {} to {}{names}", self.name, self.least, self.most))
         })
     }
 }
 
-fn bad(message: String, hint: &str) -> Refusal {
+fn invalid_field(message: String, hint: &str) -> Refusal {
     Refusal::new(ErrorCode::BadCron, message).with_hint(hint)
 }
 
@@ -142,7 +142,10 @@ impl Fields {
         let parts: Vec<&str> = text.split_ascii_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = parts[..] else {
             let message = format!("a cron expression has five fields, and this one has {}", parts.len());
-            return Err(bad(message, "write minute, hour, day of the month, month, day of the week: 0 9 * * mon-fri"));
+            return Err(invalid_field(
+                message,
+                "write minute, hour, day of the month, month, day of the week: 0 9 * * mon-fri",
+            ));
         };
         let [minute, hour, day, month, weekday] = &KINDS;
         Ok(Fields {
@@ -239,19 +242,19 @@ impl Day {
 
 fn days_up(from: i64, to: i64) -> impl Iterator<Item = Day> {
     let start = from.div_euclid(DAY) * DAY;
-    let days = std::iter::successors(date_of(start), |date| date.tomorrow().ok());
+    let days = std::iter::successors(local_date(start), |date| date.tomorrow().ok());
     days.zip((start..to).step_by(86_400)).map(move |(date, start)| Day::of(date, start, from, to))
 }
 
 fn days_down(from: i64, to: i64) -> impl Iterator<Item = Day> {
     let start = (to - 1).div_euclid(DAY) * DAY;
-    let days = std::iter::successors(date_of(start), |date| date.yesterday().ok());
+    let days = std::iter::successors(local_date(start), |date| date.yesterday().ok());
     let starts = std::iter::successors(Some(start), |start| Some(start - DAY));
     let days = days.zip(starts).take_while(move |(_, start)| from < to && start + DAY > from);
     days.map(move |(date, start)| Day::of(date, start, from, to))
 }
 
-fn date_of(local: i64) -> Option<Date> {
+fn local_date(local: i64) -> Option<Date> {
     Some(Offset::UTC.to_datetime(Timestamp::from_second(local).ok()?).date())
 }
 

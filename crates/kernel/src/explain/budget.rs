@@ -9,9 +9,9 @@ use crate::vocabulary::Measure;
 
 /// The sentence about an agent that may not go on. Empty where it may.
 pub(crate) fn of_agent(state: &AgentState) -> String {
-    let Some(Spent { reached, until }) = state.spent() else { return String::new() };
+    let Some(Spent { reached, until }) = state.spent_limit() else { return String::new() };
     let (id, words) = (state.id(), reached.in_words());
-    let granted = state.granted().of(reached.measure).filter(|granted| *granted > 0);
+    let granted = state.allowed_to_children().of(reached.measure).filter(|granted| *granted > 0);
     let held = match granted {
         Some(_) => " (with what its children at work were granted)",
         None => "",
@@ -76,7 +76,7 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
         let of: Vec<String> = of.collect();
         (!of.is_empty()).then(|| format!("{whose}: {}", of.join(", ")))
     };
-    let granted = state.granted();
+    let granted = state.allowed_to_children();
     let in_all = line("used of its budget", budget.in_all(), state.used_with_children(), granted);
     let day = format!("used of its budget of the day that ends at {}", state.accounts.spending.day_ends());
     let today = line(&day, budget.daily, state.accounts.spending.today, granted);

@@ -11,7 +11,7 @@ use crate::vocabulary::HoldCause;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let mut notes: Vec<String> = describe_cut(state).into_iter().collect();
-    if let Some(trouble) = state.trouble() {
+    if let Some(trouble) = state.last_model_failure() {
         let how = describe_failure(trouble);
         notes.push(match &state.turns.current {
             Some(turn) if turn.model != state.definition.config.model => {
@@ -85,7 +85,7 @@ pub(super) fn until_tried_again(state: &AgentState, decision: &Decision) -> Opti
 
 /// The sentence about a model that failed and is asked again at `until`.
 pub(crate) fn until_asked_again(state: &AgentState, until: Time) -> Option<String> {
-    let trouble = state.trouble()?;
+    let trouble = state.last_model_failure()?;
     let (id, model) = (state.id(), if trouble.model.is_empty() { "its model" } else { &trouble.model });
     let error = shorten(&format!("{}: {}", trouble.error, trouble.message));
     Some(format!("{id} waits until {until} and asks again then: {model} failed ({error})."))

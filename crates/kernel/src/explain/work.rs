@@ -3,7 +3,7 @@
 use super::{NAMED, WaitingOn, budget, counted, for_item, model, pace};
 use crate::decision::Decision;
 use crate::limits::{self, clip};
-use crate::scheduler::decide::needs_person;
+use crate::scheduler::decide::decide_person_needed;
 use crate::scheduler::projection::SchedulerProjection;
 use crate::scheduler::timed::Timed;
 use crate::state::AgentState;
@@ -107,7 +107,7 @@ pub(super) fn person_needed_besides(state: &AgentState, decision: &Decision) -> 
     if matches!(decision.kind, DecisionKind::WaitForOperator | DecisionKind::Stop) {
         return None;
     }
-    let need = needs_person(&SchedulerProjection::of(state, state.at))?;
+    let need = decide_person_needed(&SchedulerProjection::of(state, state.at))?;
     let sentence = until_a_person_acts(state, &need, &objective_of(state, &need));
     let stop = if sentence.ends_with(['.', '?', '!', '…']) { "" } else { "." };
     Some(format!("{sentence}{stop}"))
@@ -139,7 +139,7 @@ pub(super) fn until_a_person_acts(state: &AgentState, decision: &Decision, objec
             )
         }
         _ => {
-            let asked = state.planes.waits.unnamed(WaitKind::Operator).next().map(|wait| wait.reason.clone());
+            let asked = state.planes.waits.unnamed_waits(WaitKind::Operator).next().map(|wait| wait.reason.clone());
             format!("{id} waits for your answer: {}", asked.unwrap_or_else(|| "it asked something".to_owned()))
         }
     }

@@ -1,5 +1,5 @@
-//! What a fact changes in a row. A field that is null takes away what the row had; one that is left out leaves it. Stored rows
-//! are merged from these, so no field is renamed, added or left out without another fingerprint.
+//! The change that a fact makes to a row. A field that is null takes away what the row had; one that is left out leaves it.
+//! Stored rows are merged from these, so no field is renamed, added or left out without another fingerprint.
 
 use std::collections::{BTreeMap, BTreeSet};
 

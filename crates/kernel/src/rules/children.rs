@@ -49,7 +49,7 @@ pub(super) fn spawn(tx: &mut Transaction<'_>, actor: &Actor, wanted: Wanted) -> 
     if open >= limits::CHILDREN_MAX {
         return Err(Refusal::new(ErrorCode::TooManyChildren, format!("{open} children are at work")));
     }
-    let grant = tx.state.grant().map_err(|short| {
+    let grant = tx.state.allowance_for_child().map_err(|short| {
         let detail = format!("of your budget, {} are used or granted: too little is left to share", short.in_words());
         Refusal::new(ErrorCode::BudgetTooSmall, detail)
     })?;
@@ -141,12 +141,12 @@ pub(crate) fn leave_if_done(tx: &mut Transaction<'_>, decision: &Decision) {
     let said = tx.state.turns.last_text.clone().unwrap_or_default();
     match decision.kind {
         DecisionKind::Sleep => {
-            let failed = crate::scheduler::closure::closure(tx.state).outcome == Some(ClosureOutcome::Failed);
+            let failed = crate::scheduler::closure::compute_closure(tx.state).outcome == Some(ClosureOutcome::Failed);
             let status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
             leave(tx, status, said, evidence);
         }
         DecisionKind::WaitForOperator if !ends_by_itself(decision.reason) => {
-            let why = match tx.state.spent() {
+            let why = match tx.state.spent_limit() {
                 Some(spent) => format!("It used up what it was granted: {}.", spent.reached.in_words()),
                 None => format!("It can't go on by itself ({}).", decision.reason),
             };

@@ -29,8 +29,8 @@ pub(super) fn follow(tx: &mut Transaction<'_>) -> Answer {
 fn reschedule_timers(tx: &mut Transaction<'_>, clock_from: Time) {
     let repeats = clock_from.since_ms(tx.now) > limits::CLOCK_REPEATS_MS;
     let moved = tx.state.planes.timers.active().values().filter_map(|timer| {
-        let (from, to) = (timer.next_fire_at?, timer.next_from(tx.now, repeats)?);
-        let (timer_id, repeats) = (timer.timer_id.clone(), repeats && timer.told.is_some());
+        let (from, to) = (timer.next_fire_at?, timer.next_fire_from(tx.now, repeats)?);
+        let (timer_id, repeats) = (timer.timer_id.clone(), repeats && timer.fired.is_some());
         Some(TimerRescheduled { timer_id, from, to, reason: REASON, repeats })
     });
     for moved in moved.collect::<Vec<_>>() {

@@ -1,4 +1,5 @@
-//! Time has passed: a day's budget begins anew, holds end, deadlines decide, timers fire, rechecks remind. A stopped agent is left alone.
+//! Time has passed: a day's budget begins anew, holds end, deadlines decide, timers fire, rechecks remind. A stopped agent
+//! is left alone.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::rules::transaction::Transaction;
 use crate::scheduler::ticks;
 use crate::state::approval::Approval;
 use crate::state::spending::Spending;
-use crate::state::timer::{Due, Timer};
+use crate::state::timer::{DueOccurrences, Timer};
 use crate::time::Time;
 use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, Maker, MissedReason, OriginKind};
 
@@ -28,7 +29,7 @@ pub(super) fn fire_due(tx: &mut Transaction<'_>) -> Answer {
         return Answer::Unchanged;
     }
     let now = tx.now;
-    if tx.state.renewal().is_some_and(|midnight| midnight <= now) {
+    if tx.state.next_renewal().is_some_and(|midnight| midnight <= now) {
         tx.emit(BudgetRenewed { since: Spending::day_begins(now) });
     }
     if tx.state.lifecycle.disk_short.as_ref().is_some_and(|short| short.until <= now) {
@@ -72,7 +73,7 @@ pub(super) fn tell_decision(tx: &mut Transaction<'_>, approval: &Approval, grant
     let next = match (&approval.call, grant) {
         (None, _) => String::new(),
         (Some(_), true) => {
-            let until = tx.now.plus_ms(limits::GRANT_MS);
+            let until = tx.now.plus_ms(limits::CALL_PERMIT_MS);
             format!("\nMake the very same call again: it may run once, until {until}.")
         }
         (Some(_), false) => "\nThe call was not made. Find another way, or say what can't be done.".to_owned(),
@@ -92,9 +93,9 @@ fn fire_timer(tx: &mut Transaction<'_>, id: &TimerId) {
     let Some(timer) = tx.state.planes.timers.get(id).cloned() else { return };
     let Some(next) = timer.next_fire_at else { return };
     // Those that have fired are not told with those before them.
-    let fired = timer.told.as_ref().and_then(|told| told.run_after(&timer.schedule, next));
+    let fired = timer.fired.as_ref().and_then(|told| told.first_streak_after(&timer.schedule, next));
     let until = fired.map_or(tx.now, |run| tx.now.min(Time::from_ms(run.first.as_ms() - 1)));
-    let Some(due) = timer.schedule.due(next, until) else { return };
+    let Some(due) = timer.schedule.due_occurrences(next, until) else { return };
     let late = tx.now.since_ms(due.last) > limits::LATE_GRACE_MS;
     match timer.catch_up {
         CatchUp::All => catch_up(tx, &timer, due),
@@ -108,7 +109,7 @@ fn fire_timer(tx: &mut Transaction<'_>, id: &TimerId) {
                     CatchUp::None => MissedReason::Skipped,
                     CatchUp::Latest | CatchUp::All => MissedReason::Coalesced,
                 };
-                let last = timer.schedule.before(due.last).unwrap_or(due.first).max(due.first);
+                let last = timer.schedule.occurrence_before(due.last).unwrap_or(due.first).max(due.first);
                 missed(tx, id, Run { count: due.count - 1, first: due.first, last }, reason, due.next);
             }
         }
@@ -119,24 +120,24 @@ fn fire_timer(tx: &mut Transaction<'_>, id: &TimerId) {
 fn pass_over_fired(tx: &mut Transaction<'_>, id: &TimerId) {
     loop {
         let Some(timer) = tx.state.planes.timers.get(id) else { return };
-        let Some((next, told)) = timer.next_fire_at.zip(timer.told.as_ref()) else { return };
-        let Some(fired) = told.run_of(&timer.schedule, next) else { return };
-        let Some(due) = timer.schedule.due(next, tx.now.min(fired.last)) else { return };
+        let Some((next, told)) = timer.next_fire_at.zip(timer.fired.as_ref()) else { return };
+        let Some(fired) = told.streak_with(&timer.schedule, next) else { return };
+        let Some(due) = timer.schedule.due_occurrences(next, tx.now.min(fired.last)) else { return };
         let run = Run { count: due.count, first: due.first, last: due.last };
         missed(tx, id, run, MissedReason::FiredBefore, due.next);
     }
 }
 
 /// One occurrence after another, each with its own turn; but a backlog must not run for ever.
-fn catch_up(tx: &mut Transaction<'_>, timer: &Timer, due: Due) {
+fn catch_up(tx: &mut Transaction<'_>, timer: &Timer, due: DueOccurrences) {
     let mut first = due.first;
     if let Some(dropped) = due.count.checked_sub(limits::CATCH_UP_ALL_MAX).filter(|dropped| *dropped > 0) {
-        let before = |time: Time| timer.schedule.before(time).unwrap_or(due.first).max(due.first);
+        let before = |time: Time| timer.schedule.occurrence_before(time).unwrap_or(due.first).max(due.first);
         first = (1..limits::CATCH_UP_ALL_MAX).fold(due.last, |time, _| before(time));
         let run = Run { count: dropped, first: due.first, last: before(first) };
         missed(tx, &timer.timer_id, run, MissedReason::Coalesced, Some(first));
     }
-    begin_occurrence(tx, timer, first, timer.schedule.after(first));
+    begin_occurrence(tx, timer, first, timer.schedule.occurrence_after(first));
 }
 
 /// An occurrence becomes a tick; where the timer has a check, that has a say first.
@@ -243,7 +244,7 @@ pub(crate) fn account_for_waiting_tick(tx: &mut Transaction<'_>, id: &TimerId) {
         return;
     }
     let Some(next) = timer.next_fire_at else { return };
-    let Some(due) = timer.schedule.due(next, tx.now) else { return };
+    let Some(due) = timer.schedule.due_occurrences(next, tx.now) else { return };
     let run = Run { count: due.count, first: due.first, last: due.last };
     missed(tx, id, run, MissedReason::Coalesced, due.next);
 }
@@ -253,7 +254,7 @@ fn fire_recheck(tx: &mut Transaction<'_>, id: &WorkItemId) {
     let Some(item) = tx.state.planes.work.open(id) else { return };
     let Some(due) = item.recheck_at else { return };
     let message_id = tx.fresh.message();
-    let message = ticks::recheck_tick(message_id.clone(), item);
+    let message = ticks::make_recheck_tick(message_id.clone(), item);
     tx.emit(RecheckFired { work_item_id: id.clone(), due, message_id });
     tx.emit(MessageQueued { message: Arc::new(message) });
 }

@@ -16,7 +16,7 @@ use crate::limits;
 use crate::message::OfferedItem;
 use crate::rules::transaction::Transaction;
 use crate::rules::{account_for_waiting_tick, end_sleeps, leave_if_done, present, settle, trigger_wait};
-use crate::scheduler::continuation::{Classified, classify_entry};
+use crate::scheduler::continuation::{Classification, classify_entry};
 use crate::scheduler::ticks;
 use crate::state::AgentState;
 use crate::state::queue::Entry;
@@ -70,7 +70,7 @@ fn record(tx: &mut Transaction<'_>, decision: &Decision) {
 fn start_turn(tx: &mut Transaction<'_>, decision: &Decision) {
     let Some(message_id) = decision.message_id.clone() else { return };
     let Some(entry) = tx.state.planes.queue.get(&message_id) else { return };
-    let Classified::Reenter { continuation, matched } = classify_entry(tx.state, entry) else { return };
+    let Classification::Reenter { continuation, matched } = classify_entry(tx.state, entry) else { return };
     let (replays, message, queued) = (entry.taken, entry.message.clone(), entry.seq);
     let answers = answers(tx.state, entry, &continuation, &matched);
     record(tx, decision);
@@ -127,8 +127,8 @@ fn reduce(tx: &mut Transaction<'_>, decision: &Decision) {
     let (classified, replays) = (classify_entry(tx.state, entry), entry.taken);
     record(tx, decision);
     match classified {
-        Classified::Park { behind, .. } => tx.emit(MessageParked { message_id, behind }),
-        Classified::Reduce { continuation } | Classified::Reenter { continuation, .. } => {
+        Classification::Park { behind, .. } => tx.emit(MessageParked { message_id, behind }),
+        Classification::Reduce { continuation } | Classification::Reenter { continuation, .. } => {
             tx.emit(MessageDequeued { message_id: message_id.clone(), replays });
             tx.emit(MessageProcessed { message_id, ignored: continuation.evidence });
         }
@@ -146,9 +146,9 @@ fn emit_tick(tx: &mut Transaction<'_>, decision: &Decision) {
 fn make_tick(state: &AgentState, decision: &Decision, message_id: MessageId) -> Option<crate::message::Message> {
     let item = decision.work_item_id.as_ref().and_then(|id| state.planes.work.open(id));
     match decision.reason {
-        Reason::ContinueActive => Some(ticks::work_tick(message_id, OfferedItem::Current, item?)),
-        Reason::QueuedAvailable => Some(ticks::work_tick(message_id, OfferedItem::Queued, item?)),
-        Reason::WakeHint => Some(ticks::hint_tick(state, message_id, state.planes.hints.deliverable()?)),
+        Reason::ContinueActive => Some(ticks::make_work_tick(message_id, OfferedItem::Current, item?)),
+        Reason::QueuedAvailable => Some(ticks::make_work_tick(message_id, OfferedItem::Queued, item?)),
+        Reason::WakeHint => Some(ticks::make_hint_tick(state, message_id, state.planes.hints.deliverable()?)),
         _ => None,
     }
 }
@@ -173,7 +173,7 @@ fn fall_asleep(tx: &mut Transaction<'_>, decision: &Decision, before: Status) {
 fn tell_what_waits(tx: &mut Transaction<'_>) {
     tell_of_budget(tx);
     tell_of_pace(tx);
-    let untold: Vec<WorkItem> = tx.state.planes.work.untold().cloned().collect();
+    let untold: Vec<WorkItem> = tx.state.planes.work.unreported_items().cloned().collect();
     for item in untold {
         let (id, objective) = (item.work_item_id.clone(), &item.objective);
         let spent = item.spent().filter(|_| tx.state.planes.work.standing(&id) == Some(Standing::BudgetSpent));
@@ -205,7 +205,7 @@ fn tell_of_budget(tx: &mut Transaction<'_>) {
     if tx.state.accounts.spending.told || tx.state.definition.identity.supervisor.is_some() {
         return;
     }
-    let Some(Spent { reached: Reached { measure, used, max }, until }) = tx.state.spent() else { return };
+    let Some(Spent { reached: Reached { measure, used, max }, until }) = tx.state.spent_limit() else { return };
     let text = budget_words::of_agent(tx.state);
     tx.emit(BudgetReached { work_item_id: None, measure, used, max, until });
     let brief_id = tx.fresh.brief();
@@ -221,7 +221,7 @@ fn tell_of_budget(tx: &mut Transaction<'_>) {
 
 /// A child that waits for an hour is told of, too: it does not fail, so its supervisor does not hear of it.
 fn tell_of_pace(tx: &mut Transaction<'_>) {
-    if tx.state.accounts.pace.is_told() {
+    if tx.state.accounts.pace.is_notified() {
         return;
     }
     let Some(not_before) = tx.state.pace_ends().filter(|until| *until > tx.now) else { return };

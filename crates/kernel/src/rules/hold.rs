@@ -6,7 +6,7 @@ use crate::id::MessageId;
 use crate::input::Answer;
 use crate::limits;
 use crate::rules::transaction::Transaction;
-use crate::state::queue::Tried;
+use crate::state::queue::ModelAttempt;
 use crate::state::spending::Spending;
 use crate::state::turn::Turn;
 use crate::time::Time;
@@ -27,8 +27,8 @@ pub(super) fn cause(
     // A model that was reached and could not do it has a key that works: others of its messages may go on. One without
     // a price was not asked, and waits for a person like one without a key.
     let tried = &tx.state.planes.queue.get(message_id)?.tried;
-    let of_key = |tried: &Tried| tried.error == ProviderError::Auth;
-    let for_a_person = |tried: &Tried| of_key(tried) || tried.error == ProviderError::Unpriced;
+    let of_key = |tried: &ModelAttempt| tried.error == ProviderError::Auth;
+    let for_a_person = |tried: &ModelAttempt| of_key(tried) || tried.error == ProviderError::Unpriced;
     if !tried.iter().all(for_a_person) || !tried.iter().any(of_key) {
         return None;
     }

@@ -9,8 +9,8 @@ use crate::limits;
 use crate::message::{Labels, Message, Origin, Subject, SubjectRecord, body_bytes};
 use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
-use crate::scheduler::continuation::{Classified, classify};
-use crate::scheduler::ticks::hint_tick;
+use crate::scheduler::continuation::{Classification, classify};
+use crate::scheduler::ticks::make_hint_tick;
 use crate::vocabulary::{DeliveryMode, Disposition, MessageKind, OriginKind, Priority, Status, Trust};
 
 pub(super) fn queue(tx: &mut Transaction<'_>, new: NewMessage) -> Result<Answer, Refusal> {
@@ -113,7 +113,8 @@ pub(super) fn wake(
     let status = tx.state.status();
     let (disposition, why) = if status == Status::Stopped {
         (Disposition::Ignored, "the agent is stopped; start it first")
-    } else if tx.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX && !tx.state.planes.hints.knows(&source) {
+    } else if tx.state.planes.hints.sources() >= limits::HINT_SOURCES_MAX && !tx.state.planes.hints.has_source(&source)
+    {
         return Err(Refusal::new(ErrorCode::TooManyHints, "too many sources have hints pending"));
     } else if status == Status::AwakeRunning {
         (Disposition::Coalesced, "a turn is running; the hint follows it")
@@ -144,13 +145,13 @@ pub(super) fn wake(
 fn outlook(tx: &mut Transaction<'_>, source: &str) -> Option<(Disposition, String)> {
     let message_id = tx.fresh.message();
     let hint = tx.state.planes.hints.deliverable().filter(|hint| hint.source == source)?;
-    match classify(tx.state, &hint_tick(tx.state, message_id, hint)) {
-        Classified::Reenter { .. } => None,
-        Classified::Reduce { .. } => Some((
+    match classify(tx.state, &make_hint_tick(tx.state, message_id, hint)) {
+        Classification::Reenter { .. } => None,
+        Classification::Reduce { .. } => Some((
             Disposition::Triggered,
             "the agent takes note of it without a turn; work in backoff is due now".to_owned(),
         )),
-        Classified::Park { behind, .. } => {
+        Classification::Park { behind, .. } => {
             let waits: Vec<&str> = behind.iter().map(WaitId::as_str).collect();
             let waits = waits.join(", ");
             Some((Disposition::Parked, format!("it is parked behind {waits}, and taken when that ends")))

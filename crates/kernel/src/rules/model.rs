@@ -119,7 +119,7 @@ fn settle_failure(
     let not_before = next_try(tx, &message_id, &model, &failed, jitter);
     let several = tx.state.definition.config.models().nth(1).is_some();
     tx.emit(ProviderRoundFailed { not_before, model: several.then(|| model.clone()), ..failed });
-    let next = tx.state.free_for(&message_id, tx.now).filter(|_| falls_back).map(str::to_owned);
+    let next = tx.state.available_model_for(&message_id, tx.now).filter(|_| falls_back).map(str::to_owned);
     if let Some(next) = next {
         let text = format!("{text}; it goes on with {next}");
         if provider::rule(error).tells == Tells::Operator && !known {

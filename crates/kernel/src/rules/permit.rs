@@ -13,7 +13,7 @@ use super::act::{Actor, ApprovalRequest, Done, request_approval};
 /// The call as it may run now. A person's approval of it is used up here.
 pub(super) fn permit_call(tx: &mut Transaction<'_>, exec_id: &ExecId, call_id: &CallId, call: ToolCall) -> ToolCall {
     let ToolCall::NeedsApproval(needed) = call else { return call };
-    let Some(grant) = tx.state.planes.approvals.grant_of(&needed.digest, tx.now) else {
+    let Some(grant) = tx.state.planes.approvals.permit_for(&needed.digest, tx.now) else {
         return ToolCall::NeedsApproval(needed);
     };
     let approval_id = grant.approval_id.clone();

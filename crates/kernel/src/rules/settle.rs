@@ -9,7 +9,7 @@ use crate::id::{MessageId, WaitId};
 use crate::limits;
 use crate::message::{Message, Origin, Subject};
 use crate::rules::transaction::Transaction;
-use crate::scheduler::continuation::{Classified, classify};
+use crate::scheduler::continuation::{Classification, classify};
 use crate::state::task::Task;
 use crate::vocabulary::{Boundary, BriefKind, Maker, OriginKind, RequeueReason, Standing, Status, TaskKind, WaitKind};
 
@@ -71,7 +71,7 @@ fn complete_finished_timers(tx: &mut Transaction<'_>) {
 
 /// Work that was offered again and again, and of which there is no less, waits for the operator, who is told.
 fn hold_endless_work(tx: &mut Transaction<'_>) {
-    let row = tx.state.planes.work.row();
+    let row = tx.state.planes.work.tick_row();
     if !row.is_too_long() {
         return;
     }
@@ -95,7 +95,7 @@ fn end_hopeless_waits(tx: &mut Transaction<'_>) {
             continue;
         }
         let waits: Vec<WaitId> =
-            tx.state.planes.waits.unnamed(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
+            tx.state.planes.waits.unnamed_waits(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
         for wait in waits {
             tell_agent(tx, &wait, why, Maker::Model);
             cancel_wait(tx, &wait, why);
@@ -125,7 +125,7 @@ fn drop_stale_ticks(tx: &mut Transaction<'_>) {
         .state
         .planes
         .work
-        .ticking()
+        .items_by_tick()
         .iter()
         .filter(|(_, item)| {
             tx.state.planes.work.is_spent() || tx.state.planes.work.standing(item) != Some(Standing::Runnable)
@@ -192,7 +192,7 @@ fn examine_parked(tx: &mut Transaction<'_>) {
         .planes
         .queue
         .parked_entries()
-        .filter(|entry| !matches!(classify(tx.state, &entry.message), Classified::Park { .. }))
+        .filter(|entry| !matches!(classify(tx.state, &entry.message), Classification::Park { .. }))
         .map(|entry| entry.message.message_id.clone())
         .collect();
     for message_id in free {

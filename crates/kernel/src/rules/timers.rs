@@ -37,7 +37,7 @@ pub(super) fn create(tx: &mut Transaction<'_>, actor: &Actor, made: Made) -> Act
     };
     let (schedule, next_fire_at) = schedule(tx, when)?;
     let timer_id = tx.fresh.timer();
-    let upcoming = schedule.upcoming(Some(next_fire_at), limits::UPCOMING_SHOWN);
+    let upcoming = schedule.upcoming_occurrences(Some(next_fire_at), limits::UPCOMING_SHOWN);
     tx.emit(TimerCreated {
         timer_id: timer_id.clone(),
         summary,

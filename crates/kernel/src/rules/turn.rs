@@ -17,7 +17,7 @@ use crate::input::{Answer, Reads, Refusal, Reply, Spent};
 use crate::limits;
 use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
-use crate::scheduler::continuation::matching;
+use crate::scheduler::continuation::matching_waits;
 use crate::state::AgentState;
 use crate::state::guard::{Guard, call_hash};
 use crate::state::tool_placement::ToolPlacement;
@@ -177,7 +177,7 @@ fn repeats(tx: &Transaction<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusa
         Phase::Model | Phase::Safe { .. } => 0,
     };
     let guard = &tx.state.planes.queue.get(&turn.message_id)?.guard;
-    let times = guard.times(hash).saturating_add(u32::try_from(under_way).unwrap_or(u32::MAX));
+    let times = guard.repeats_of(hash).saturating_add(u32::try_from(under_way).unwrap_or(u32::MAX));
     (times >= limits::SAME_RESULT_MAX).then(|| {
         let message = format!("this very call was made {times} times and came to the same; it was not made again");
         Refusal::new(ErrorCode::RepeatedCall, message)
@@ -253,7 +253,7 @@ fn go_on(tx: &mut Transaction<'_>, exec_id: &ExecId, done: bool, tree: Option<St
         );
         return end_and_ask(tx, tree, error);
     }
-    if guard(tx, exec_id).is_some_and(|guard| guard.refused() >= limits::REPEATED_CALLS_MAX) {
+    if guard(tx, exec_id).is_some_and(|guard| guard.refused_calls() >= limits::REPEATED_CALLS_MAX) {
         let error = format!(
             "The turn went in circles: {} calls were not run because they had come to the same result before. \
              Say what it should do instead.",
@@ -261,7 +261,7 @@ fn go_on(tx: &mut Transaction<'_>, exec_id: &ExecId, done: bool, tree: Option<St
         );
         return end_and_ask(tx, tree, error);
     }
-    if let Some(cut) = guard(tx, exec_id).map(Guard::cut).filter(|cut| *cut >= limits::CUT_CALLS_MAX) {
+    if let Some(cut) = guard(tx, exec_id).map(Guard::truncated_calls).filter(|cut| *cut >= limits::CUT_CALLS_MAX) {
         let error = format!(
             "The model's calls were cut off {cut} times: it had written as much as it may before they were complete. \
              Raise max_output_tokens for it in config.toml, or ask for smaller parts."
@@ -301,7 +301,7 @@ fn join_interjections(tx: &mut Transaction<'_>, exec_id: &ExecId, safe_point: Sa
     let Some(joined) = turn_of(tx, exec_id).map(|turn| turn.message_id.clone()) else { return };
     for message_id in &tx.state.planes.queue.interjections() {
         let matched = match tx.state.planes.queue.get(message_id) {
-            Some(entry) => matching(tx.state, &entry.message),
+            Some(entry) => matching_waits(tx.state, &entry.message),
             None => Vec::new(),
         };
         tx.emit(MessageInterjected {

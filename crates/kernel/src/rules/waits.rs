@@ -92,5 +92,5 @@ pub(super) fn return_interjections(tx: &mut Transaction<'_>, message_id: &Messag
 }
 
 pub(super) fn naming(tx: &Transaction<'_>, resource: &Resource) -> Vec<WaitId> {
-    tx.state.planes.waits.naming(resource).map(|wait| wait.waiting_intent_id.clone()).collect()
+    tx.state.planes.waits.waits_naming(resource).map(|wait| wait.waiting_intent_id.clone()).collect()
 }

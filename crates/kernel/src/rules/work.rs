@@ -68,9 +68,9 @@ pub(super) fn show_item(tx: &Transaction<'_>, id: &WorkItemId) -> Acted {
 /// Plans and reports are long; one item at a time has them.
 pub(super) fn list_items(tx: &Transaction<'_>, filter: WorkItemFilter) -> Listed<Value> {
     let work = &tx.state.planes.work;
-    let mut open: Vec<&WorkItem> = work.items().values().filter(|item| work.fits(item, filter)).collect();
+    let mut open: Vec<&WorkItem> = work.items().values().filter(|item| work.matches_filter(item, filter)).collect();
     open.sort_by_key(|item| item.order);
-    let completed = work.recent().iter().rev().filter(|item| work.fits(item, filter));
+    let completed = work.recent().iter().rev().filter(|item| work.matches_filter(item, filter));
     let (mut items, mut bytes, mut truncated) = (Vec::new(), 0, false);
     for item in open.into_iter().chain(completed) {
         let mut shape = told(&tx.state.work_item_view(item));

@@ -1,4 +1,4 @@
-//! Closure: what the current facts amount to. Evidence-driven, and apart from whether the agent is awake.
+//! Closure: the state of the work as the current facts show it, independent of whether the agent is awake.
 
 pub use abide_views::decision::Closure;
 
@@ -6,8 +6,8 @@ use crate::state::AgentState;
 use crate::vocabulary::{ClosureOutcome, RuntimePosture, Scope, Standing, Status, WaitKind, WaitingReason};
 
 #[must_use]
-pub fn closure(state: &AgentState) -> Closure {
-    let (outcome, waiting_reason, evidence) = outcome(state);
+pub fn compute_closure(state: &AgentState) -> Closure {
+    let (outcome, waiting_reason, evidence) = compute_outcome(state);
     let runtime_posture = match state.status() {
         Status::Asleep | Status::Stopped => RuntimePosture::Sleeping,
         Status::Booting | Status::AwakeIdle | Status::AwakeRunning => RuntimePosture::Awake,
@@ -17,7 +17,7 @@ pub fn closure(state: &AgentState) -> Closure {
 
 type Outcome = (Option<ClosureOutcome>, Option<WaitingReason>, Vec<String>);
 
-fn outcome(state: &AgentState) -> Outcome {
+fn compute_outcome(state: &AgentState) -> Outcome {
     let plain = |outcome, evidence: String| (Some(outcome), None, vec![evidence]);
     if let Some(error) = &state.lifecycle.runtime_error {
         return plain(ClosureOutcome::Failed, format!("runtime_error {}", crate::limits::clip(error, 200)));
@@ -29,20 +29,20 @@ fn outcome(state: &AgentState) -> Outcome {
         return plain(ClosureOutcome::Failed, format!("turn_terminal {} seq {}", last.kind, last.seq));
     }
     let delayed = state.planes.queue.next_not_before().or(state.pace_ends()).is_some();
-    if state.planes.queue.has_input(state.paced_until().is_some()) {
+    if state.planes.queue.has_due_input(state.paced_until().is_some()) {
         return plain(ClosureOutcome::Continuable, format!("queued_input {}", state.planes.queue.queued()));
     }
     let runnable = state.planes.work.runnable();
     if runnable > 0 {
         return plain(ClosureOutcome::Continuable, format!("runnable_work_items {runnable}"));
     }
-    match waiting_reason(state, delayed) {
+    match find_waiting_reason(state, delayed) {
         Some((reason, evidence)) => (Some(ClosureOutcome::Waiting), Some(reason), vec![evidence]),
         None => plain(ClosureOutcome::Completed, "no_waiting_condition".to_owned()),
     }
 }
 
-fn waiting_reason(state: &AgentState, delayed: bool) -> Option<(WaitingReason, String)> {
+fn find_waiting_reason(state: &AgentState, delayed: bool) -> Option<(WaitingReason, String)> {
     let waits = |kind| state.planes.waits.count(Scope::Agent, kind) + state.planes.waits.count(Scope::WorkItem, kind);
     let person = waits(WaitKind::Operator)
         + state.planes.work.count(Standing::NeedsInput)

@@ -1,7 +1,7 @@
 //! Continuation: whether and how a message re-enters the model.
 //!
-//! A message is classified when it is taken. First it is matched against every open wait; only then does it count what
-//! else is awaited. What can't re-enter yet is parked, never consumed.
+//! A message is classified when it is taken. It is matched against every open wait first; only then do the other open waits
+//! count. A message that can't re-enter yet is parked, never consumed.
 
 use crate::continuation::Continuation;
 use crate::fact::Resource;
@@ -11,9 +11,9 @@ use crate::state::AgentState;
 use crate::state::queue::Entry;
 use crate::vocabulary::{ContinuationClass, MessageKind, Scope, TickKind, TriggerKind, WaitKind};
 
-/// What is to be done with a message that would be taken now.
+/// The treatment of a message that would be taken now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Classified {
+pub enum Classification {
     /// It starts a turn, and ends these waits.
     Reenter { continuation: Continuation, matched: Vec<WaitId> },
     /// It is reduced without a turn.
@@ -22,59 +22,59 @@ pub enum Classified {
     Park { continuation: Continuation, behind: Vec<WaitId> },
 }
 
-impl Classified {
+impl Classification {
     #[must_use]
     pub fn continuation(&self) -> &Continuation {
         match self {
-            Classified::Reenter { continuation, .. }
-            | Classified::Reduce { continuation }
-            | Classified::Park { continuation, .. } => continuation,
+            Classification::Reenter { continuation, .. }
+            | Classification::Reduce { continuation }
+            | Classification::Park { continuation, .. } => continuation,
         }
     }
 }
 
 /// Classifies a queued message. A message that was taken before is the same delivery again.
 #[must_use]
-pub fn classify_entry(state: &AgentState, entry: &Entry) -> Classified {
+pub fn classify_entry(state: &AgentState, entry: &Entry) -> Classification {
     match &entry.continuation {
         Some(continuation) => {
             let mut continuation = continuation.clone();
             continuation.evidence.push("replayed".to_owned());
-            Classified::Reenter { continuation, matched: matching(state, &entry.message) }
+            Classification::Reenter { continuation, matched: matching_waits(state, &entry.message) }
         }
         None => classify(state, &entry.message),
     }
 }
 
 #[must_use]
-pub fn classify(state: &AgentState, message: &Message) -> Classified {
-    let matched = matching(state, message);
+pub fn classify(state: &AgentState, message: &Message) -> Classification {
+    let matched = matching_waits(state, message);
     if !matched.is_empty() {
         let evidence = matched.iter().map(|id| format!("matched {id}")).collect();
-        let continuation = continuation(message, ContinuationClass::ResumeExpectedWait, evidence);
-        return Classified::Reenter { continuation, matched };
+        let continuation = make_continuation(message, ContinuationClass::ResumeExpectedWait, evidence);
+        return Classification::Reenter { continuation, matched };
     }
-    if let Some(why) = liveness_only(state, message) {
-        let continuation = continuation(message, ContinuationClass::LivenessOnly, vec![why.to_owned()]);
-        return Classified::Reduce { continuation };
+    if let Some(why) = liveness_reason(state, message) {
+        let continuation = make_continuation(message, ContinuationClass::LivenessOnly, vec![why.to_owned()]);
+        return Classification::Reduce { continuation };
     }
-    let parking = state.planes.waits.parking(message.work_item_id());
+    let parking = state.planes.waits.parking_count(message.work_item_id());
     if parking == 0 || stands_on_its_own(message) {
         let why = if parking == 0 { "no_wait_open" } else { "stands_on_its_own" };
-        let continuation = continuation(message, ContinuationClass::LocalContinuation, vec![why.to_owned()]);
-        return Classified::Reenter { continuation, matched };
+        let continuation = make_continuation(message, ContinuationClass::LocalContinuation, vec![why.to_owned()]);
+        return Classification::Reenter { continuation, matched };
     }
     let evidence = vec![format!("waits_open {parking}")];
     if may_override(message.kind()) {
-        let continuation = continuation(message, ContinuationClass::ResumeOverride, evidence);
-        return Classified::Reenter { continuation, matched };
+        let continuation = make_continuation(message, ContinuationClass::ResumeOverride, evidence);
+        return Classification::Reenter { continuation, matched };
     }
     let behind = state.planes.waits.parking_waits(message.work_item_id()).take(8);
     let behind = behind.map(|wait| wait.waiting_intent_id.clone()).collect();
-    Classified::Park { continuation: continuation(message, ContinuationClass::LivenessOnly, evidence), behind }
+    Classification::Park { continuation: make_continuation(message, ContinuationClass::LivenessOnly, evidence), behind }
 }
 
-fn continuation(message: &Message, class: ContinuationClass, evidence: Vec<String>) -> Continuation {
+fn make_continuation(message: &Message, class: ContinuationClass, evidence: Vec<String>) -> Continuation {
     Continuation {
         trigger_kind: TriggerKind::of(message.kind()),
         class,
@@ -86,41 +86,41 @@ fn continuation(message: &Message, class: ContinuationClass, evidence: Vec<Strin
 
 /// The open waits that a message ends: those that name what it is about, and those of its kind that name nothing.
 #[must_use]
-pub fn matching(state: &AgentState, message: &Message) -> Vec<WaitId> {
+pub fn matching_waits(state: &AgentState, message: &Message) -> Vec<WaitId> {
     let waits = &state.planes.waits;
     let id = |wait: &crate::state::waiting::Wait| wait.waiting_intent_id.clone();
     let mut matched: Vec<WaitId> = Vec::new();
     match message.kind() {
-        MessageKind::OperatorPrompt => matched.extend(operator_wait(state)),
+        MessageKind::OperatorPrompt => matched.extend(find_operator_wait(state)),
         MessageKind::TaskResult => {
             if let Some(task) = message.task_id() {
                 if state.planes.tasks.open().contains_key(task) {
                     return matched;
                 }
-                matched.extend(waits.naming(&Resource::Task(task.clone())).map(id));
+                matched.extend(waits.waits_naming(&Resource::Task(task.clone())).map(id));
             }
-            matched.extend(waits.unnamed(WaitKind::Task).map(id));
+            matched.extend(waits.unnamed_waits(WaitKind::Task).map(id));
         }
         MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent => {
-            matched.extend(named_external(state, message));
+            matched.extend(named_external_waits(state, message));
             if message.is_contentful() {
-                matched.extend(waits.unnamed(WaitKind::External).map(id));
+                matched.extend(waits.unnamed_waits(WaitKind::External).map(id));
             }
         }
         MessageKind::TimerTick => {
             if let Some(timer) = message.timer_id() {
-                matched.extend(waits.naming(&Resource::Timer(timer.clone())).map(id));
+                matched.extend(waits.waits_naming(&Resource::Timer(timer.clone())).map(id));
             }
-            matched.extend(waits.unnamed(WaitKind::Timer).map(id));
+            matched.extend(waits.unnamed_waits(WaitKind::Timer).map(id));
         }
         MessageKind::SystemTick if message.tick() == Some(TickKind::WakeHint) => {
-            matched.extend(named_external(state, message));
+            matched.extend(named_external_waits(state, message));
         }
         MessageKind::InternalFollowup => {
             if let Some(approval) = message.approval_id() {
-                matched.extend(waits.naming(&Resource::Approval(approval.clone())).map(id));
+                matched.extend(waits.waits_naming(&Resource::Approval(approval.clone())).map(id));
             }
-            matched.extend(named_external(state, message));
+            matched.extend(named_external_waits(state, message));
         }
         MessageKind::SystemTick
         | MessageKind::TaskStatus
@@ -134,7 +134,7 @@ pub fn matching(state: &AgentState, message: &Message) -> Vec<WaitId> {
 }
 
 /// An operator's message ends the question of the item in focus, else the newest one.
-fn operator_wait(state: &AgentState) -> Option<WaitId> {
+fn find_operator_wait(state: &AgentState) -> Option<WaitId> {
     let is_question = |wait: &&crate::state::waiting::Wait| wait.kind == WaitKind::Operator && wait.resource.is_none();
     let of_current = state
         .planes
@@ -149,10 +149,10 @@ fn operator_wait(state: &AgentState) -> Option<WaitId> {
 }
 
 /// External waits that name the trigger, the correlation or the wait itself that the message speaks of.
-fn named_external(state: &AgentState, message: &Message) -> Vec<WaitId> {
+fn named_external_waits(state: &AgentState, message: &Message) -> Vec<WaitId> {
     let mut found = Vec::new();
     let mut of = |resource: Resource| {
-        found.extend(state.planes.waits.naming(&resource).map(|wait| wait.waiting_intent_id.clone()));
+        found.extend(state.planes.waits.waits_naming(&resource).map(|wait| wait.waiting_intent_id.clone()));
     };
     if let Some(trigger) = message.trigger_id() {
         of(Resource::Trigger(trigger.clone()));
@@ -165,8 +165,8 @@ fn named_external(state: &AgentState, message: &Message) -> Vec<WaitId> {
     found
 }
 
-/// Why a message that matches no wait is nothing for the model, if so.
-fn liveness_only(state: &AgentState, message: &Message) -> Option<&'static str> {
+/// The reason for which a message that matches no wait starts no turn, if there is one.
+fn liveness_reason(state: &AgentState, message: &Message) -> Option<&'static str> {
     match message.kind() {
         MessageKind::TaskStatus => Some("non_terminal_task_status"),
         MessageKind::Control | MessageKind::BriefAck | MessageKind::BriefResult => Some("control_plane_update"),
@@ -185,7 +185,7 @@ fn liveness_only(state: &AgentState, message: &Message) -> Option<&'static str> 
     }
 }
 
-/// Input that re-enters whatever else is awaited: a schedule, a trigger that enqueues, and the runtime's own offers.
+/// Whether the message re-enters despite open waits: a schedule, a trigger that enqueues, and the runtime's own offers do.
 fn stands_on_its_own(message: &Message) -> bool {
     match message.kind() {
         MessageKind::TimerTick => true,

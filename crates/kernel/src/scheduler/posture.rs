@@ -5,7 +5,7 @@ use crate::state::lifecycle::Control;
 use crate::vocabulary::{Posture, Scope, Standing, WaitKind};
 
 #[must_use]
-pub fn posture(state: &AgentState) -> Posture {
+pub fn compute_posture(state: &AgentState) -> Posture {
     let waits = |kind| state.planes.waits.count(Scope::Agent, kind) + state.planes.waits.count(Scope::WorkItem, kind);
     let items = |standing| state.planes.work.count(standing);
     if matches!(state.lifecycle.control, Control::Stopped | Control::Quarantined { .. }) {

@@ -1,5 +1,5 @@
-//! Row 11: of everything that goes on at a known time, the one that is due first. The decision and the sentence of `why`
-//! both speak of it, so that headline, evidence and time are about the same fact.
+//! Row 11: the first of all records that are due at a known time. The decision and the sentence of `why` are both about this
+//! record, so that headline, evidence and time agree.
 
 use crate::decision::Decision;
 use crate::fact::Resource;
@@ -11,7 +11,7 @@ use crate::state::work::WorkItem;
 use crate::time::Time;
 use crate::vocabulary::{DecisionKind, Reason, Scope, WaitKind};
 
-/// Something that the agent waits for until a time.
+/// A record that the agent waits for until a time.
 #[derive(Debug, Clone, Copy)]
 pub enum Timed<'a> {
     /// A timer wait or a sleep, and its timer. The timer is missing only where its tick is in the queue already.
@@ -31,7 +31,7 @@ impl<'a> Timed<'a> {
         let offers_work =
             state.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_none() && !state.planes.work.is_spent();
         let timed = [
-            first_wait(state),
+            first_timed_wait(state),
             state.planes.work.first_recheck().map(|(due, item)| (Some(due), Timed::Recheck(item))),
             state
                 .planes
@@ -65,7 +65,7 @@ impl<'a> Timed<'a> {
                 };
                 let decision = super::decide::about_wait(DecisionKind::WaitForTimer, reason, wait);
                 match timer {
-                    Some(timer) => decision.because(next_of(timer)),
+                    Some(timer) => decision.because(describe_next_fire(timer)),
                     None => decision,
                 }
             }
@@ -89,12 +89,12 @@ impl<'a> Timed<'a> {
 }
 
 /// The timer wait or sleep whose timer fires first. One that names no timer ends with whichever fires first.
-fn first_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
+fn first_timed_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
     let named = state.planes.timers.first_awaited().and_then(|(due, timer)| {
-        let wait = state.planes.waits.naming(&Resource::Timer(timer.timer_id.clone())).next()?;
+        let wait = state.planes.waits.waits_naming(&Resource::Timer(timer.timer_id.clone())).next()?;
         Some((Some(due), Timed::Wait(wait, Some(timer))))
     });
-    let any = state.planes.waits.unnamed(WaitKind::Timer).next().map(|wait| {
+    let any = state.planes.waits.unnamed_waits(WaitKind::Timer).next().map(|wait| {
         let timer = state.planes.timers.first_due();
         (timer.and_then(Timer::next_time), Timed::Wait(wait, timer))
     });
@@ -108,7 +108,7 @@ fn first_wait(state: &AgentState) -> Option<(Option<Time>, Timed<'_>)> {
 }
 
 /// `timer T next 10:00 seq 7`.
-pub(super) fn next_of(timer: &Timer) -> String {
+pub(super) fn describe_next_fire(timer: &Timer) -> String {
     let next = match (timer.checking, timer.next_fire_at) {
         (Some(checking), _) => format!("checked for {}", checking.due),
         (None, Some(time)) => format!("next {time}"),

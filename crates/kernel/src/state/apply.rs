@@ -1,11 +1,11 @@
-//! One match over all facts: what each of them changes. Illegal pairs of state and fact are errors.
+//! One match over all facts: what each of them changes. IllegalFact pairs of state and fact are errors.
 
 mod messages;
 mod turns;
 mod work;
 
+use super::child::{self, Departure};
 use super::hint::{Hint, Trigger};
-use super::kin::{self, Leaving};
 use super::lifecycle::Control;
 use super::turn::Phase;
 use super::{AgentState, RecordedDecision};
@@ -22,7 +22,7 @@ use crate::vocabulary::{
 /// A fact that can't follow the facts before it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("fact {seq} ({kind}) can't follow what came before it: {problem}")]
-pub struct Illegal {
+pub struct IllegalFact {
     pub seq: u64,
     pub kind: &'static str,
     pub problem: String,
@@ -32,25 +32,25 @@ type Applied = Result<(), String>;
 
 impl AgentState {
     /// Changes the state by one fact, the next of its stream.
-    pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), Illegal> {
+    pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), IllegalFact> {
         self.seq += 1;
         self.at = at;
         #[cfg(feature = "planted")]
         self.let_bug_prepare(fact);
-        let applied = self.fold(at, fact);
+        let applied = self.apply_fact(at, fact);
         #[cfg(feature = "planted")]
         let applied = applied.and_then(|()| self.let_bug_spoil(fact));
-        applied.map_err(|problem| Illegal { seq: self.seq, kind: fact.kind(), problem })
+        applied.map_err(|problem| IllegalFact { seq: self.seq, kind: fact.kind(), problem })
     }
 
-    fn fold(&mut self, at: Time, fact: &Fact) -> Applied {
+    fn apply_fact(&mut self, at: Time, fact: &Fact) -> Applied {
         if self.seq == 1 && !matches!(fact, Fact::AgentCreated(_)) {
             return Err("a stream begins with agent.created".to_owned());
         }
         match fact {
             Fact::AgentCreated(fact) => self.agent_created(fact),
             Fact::AgentConfigured(fact) => {
-                // Whoever names another folder means it to be worked in.
+                // A new folder in the configuration replaces the choice among attached ones.
                 if self.definition.config.workspace != fact.config.workspace {
                     self.planes.workspaces.choose_none();
                 }
@@ -59,26 +59,26 @@ impl AgentState {
                 if let Some(role) = fact.role {
                     self.definition.identity.role = role;
                 }
-                self.forget_told();
+                self.reset_budget_notice();
                 Ok(())
             }
             Fact::AgentForked(fact) => {
                 self.definition.identity.id = fact.agent_id.clone();
-                // Whoever the other worked for has no task for this one.
+                // The supervisor of the original has no task for the fork.
                 self.definition.identity.kind = AgentKind::Named;
                 self.definition.identity.visibility = Visibility::Public;
                 self.definition.identity.ownership = Ownership::SelfOwned;
-                // What binds the makers of the other binds this one, too.
+                // Rules about the makers of the original bind the fork, too.
                 self.definition.identity.makers = self.definition.identity.lineage();
                 self.definition.identity.supervisor = None;
                 self.lifecycle.leaving = None;
                 self.lifecycle.archived = false;
                 self.lifecycle.control = Control::Stopped;
                 self.lifecycle.resting = false;
-                // A person said yes to one call of one agent.
-                self.planes.approvals.forget_grants();
-                self.planes.tasks.forget_grants();
-                // So did the person who gave the other its credentials.
+                // A permit is for one call of one agent.
+                self.planes.approvals.clear_permits();
+                self.planes.tasks.clear_allowances();
+                // Credentials were given to the original alone.
                 self.definition.config.credentials = Credentials::default();
                 Ok(())
             }
@@ -90,7 +90,7 @@ impl AgentState {
                 if self.definition.identity.supervisor.is_none() {
                     return Err("only a supervised child leaves".to_owned());
                 }
-                self.lifecycle.leaving = Some(Leaving::of(fact));
+                self.lifecycle.leaving = Some(Departure::from_fact(fact));
                 Ok(())
             }
             Fact::ChildReporting(_) => {
@@ -118,15 +118,15 @@ impl AgentState {
                 Ok(())
             }
             Fact::ClockSetBack(fact) => {
-                self.clock_set_back(fact.from, fact.to);
+                self.move_times_back(fact.from, fact.to);
                 Ok(())
             }
             Fact::SelfTurnsPaced(fact) => {
-                self.accounts.pace.tell(fact.not_before);
+                self.accounts.pace.record_notice(fact.not_before);
                 Ok(())
             }
             Fact::WorkTicksSpent(_) => {
-                self.planes.work.row_is_spent();
+                self.planes.work.mark_row_spent();
                 Ok(())
             }
             Fact::RuntimeErrorRecorded(fact) => {
@@ -170,7 +170,7 @@ impl AgentState {
             }),
             Fact::WorktreeRemoved(fact) => {
                 if let Some(leaving) = &mut self.lifecycle.leaving {
-                    leaving.left.extend(kin::left_of(fact));
+                    leaving.left.extend(child::describe_removed_worktree(fact));
                 }
                 self.planes.workspaces.detach(&fact.root)
             }
@@ -185,16 +185,19 @@ impl AgentState {
             }
 
             Fact::MessageQueued(fact) => self.message_queued(fact, at),
-            Fact::MessageDequeued(fact) => {
-                self.planes.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Dequeued, |entry| {
+            Fact::MessageDequeued(fact) => self.planes.queue.change_status(
+                &fact.message_id,
+                &[QueueStatus::Queued],
+                QueueStatus::Dequeued,
+                |entry| {
                     entry.taken += 1;
                     entry.not_before = None;
-                })
-            }
+                },
+            ),
             Fact::MessageProcessed(fact) => self.message_processed(fact),
             Fact::MessageInterjected(fact) => self.message_interjected(fact),
             Fact::MessageParked(fact) => {
-                self.planes.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Parked, |_| ())
+                self.planes.queue.change_status(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Parked, |_| ())
             }
             Fact::MessageRequeued(fact) => {
                 if fact.reason != RequeueReason::Stop && fact.reason != RequeueReason::Shutdown {
@@ -204,13 +207,13 @@ impl AgentState {
             }
             Fact::MessageAborted(fact) => self.message_aborted(fact),
             Fact::MessageDropped(fact) => {
-                self.message_gone(&fact.message_id, &[QueueStatus::Queued, QueueStatus::Parked])
+                self.remove_message(&fact.message_id, &[QueueStatus::Queued, QueueStatus::Parked])
             }
 
             Fact::TurnStarted(fact) => self.turn_started(fact, at),
             Fact::TurnBound(fact) => self.turn_bound(fact, at),
             Fact::RoundStarted(fact) => {
-                let turn = self.turn_of(&fact.exec_id)?;
+                let turn = self.running_turn(&fact.exec_id)?;
                 if fact.round != turn.round + 1 || !matches!(turn.phase, Phase::Safe { .. }) {
                     return Err(format!("round {} can't begin here", fact.round));
                 }
@@ -219,26 +222,26 @@ impl AgentState {
                 Ok(())
             }
             Fact::ProviderRoundCompleted(fact) => {
-                self.turn_of(&fact.exec_id)?;
+                self.running_turn(&fact.exec_id)?;
                 self.accounts.usage.add(&fact.usage);
                 self.spend(at, &Used::tokens(fact.usage));
                 self.spend_time(at);
                 if let Some(estimated) = fact.estimated_tokens {
                     self.models.calibration.learn(fact.model.as_deref(), estimated, fact.usage.input_tokens);
                 }
-                self.model_answered();
-                self.remember_provider_state(fact.carry.as_ref());
+                self.clear_model_failures();
+                self.set_carry(fact.carry.as_ref());
                 Ok(())
             }
             Fact::ProviderRoundFailed(fact) => {
-                self.turn_of(&fact.exec_id)?;
+                self.running_turn(&fact.exec_id)?;
                 if let Some(usage) = &fact.usage {
                     self.accounts.usage.add(usage);
                     self.spend(at, &Used::tokens(*usage));
                 }
                 self.spend_time(at);
-                self.model_failed(fact, at);
-                self.remember_provider_state(fact.carry.as_ref());
+                self.record_model_failure(fact, at);
+                self.set_carry(fact.carry.as_ref());
                 Ok(())
             }
             // Its turn is over, and with it whatever item it was about.
@@ -252,7 +255,7 @@ impl AgentState {
             Fact::ToolFinished(fact) => self.tool_finished(fact, at),
             Fact::ToolRoundCompleted(fact) => {
                 self.spend_time(at);
-                let turn = self.turn_of(&fact.exec_id)?;
+                let turn = self.running_turn(&fact.exec_id)?;
                 match &turn.phase {
                     Phase::Tools { running, waiting, ends_turn } if running.is_empty() && waiting.is_empty() => {
                         turn.phase = Phase::Safe { ends_turn: *ends_turn };
@@ -262,10 +265,10 @@ impl AgentState {
                 }
             }
             Fact::TurnCheckpointed(fact) => {
-                self.turn_of(&fact.exec_id)?.checkpoint = Some(fact.clone());
+                self.running_turn(&fact.exec_id)?.checkpoint = Some(fact.clone());
                 Ok(())
             }
-            Fact::TurnBaselineOverBudget(fact) => self.turn_of(&fact.exec_id).map(|_| ()),
+            Fact::TurnBaselineOverBudget(fact) => self.running_turn(&fact.exec_id).map(|_| ()),
             Fact::TurnAborted(fact) => self.turn_aborted(fact, at),
             Fact::TurnTerminal(fact) => self.turn_terminal(fact, at),
             Fact::ContextCompacted(fact) => {
@@ -280,7 +283,7 @@ impl AgentState {
             Fact::TaskCreated(fact) => {
                 self.planes.tasks.create(fact, self.seq, at)?;
                 self.remember_call(fact);
-                self.item_changed(fact.work_item_id.clone())
+                self.record_item_change(fact.work_item_id.clone())
             }
             Fact::TaskRunning(fact) => {
                 self.planes.tasks.transition(&fact.task_id, TaskStatus::Running, None, at)?;
@@ -293,16 +296,16 @@ impl AgentState {
                 self.planes.tasks.transition(&fact.task_id, TaskStatus::Cancelling, None, at)?;
                 self.planes.tasks.edit(&fact.task_id, |task| {
                     let fresh = fact.evidence.iter().filter(|why| !task.asked.contains(why)).cloned();
-                    let room = limits::ASKED_MAX.saturating_sub(task.asked.len());
+                    let room = limits::CANCEL_REASONS_MAX.saturating_sub(task.asked.len());
                     let fresh: Vec<String> = fresh.take(room).collect();
                     task.asked.extend(fresh);
                 });
                 Ok(())
             }
-            Fact::TaskCompleted(fact) => self.task_ended(TaskStatus::Completed, &fact.end, at),
-            Fact::TaskFailed(fact) => self.task_ended(TaskStatus::Failed, &fact.end, at),
-            Fact::TaskCancelled(fact) => self.task_ended(TaskStatus::Cancelled, &fact.end, at),
-            Fact::TaskInterrupted(fact) => self.task_ended(TaskStatus::Interrupted, &fact.end, at),
+            Fact::TaskCompleted(fact) => self.end_task(TaskStatus::Completed, &fact.end, at),
+            Fact::TaskFailed(fact) => self.end_task(TaskStatus::Failed, &fact.end, at),
+            Fact::TaskCancelled(fact) => self.end_task(TaskStatus::Cancelled, &fact.end, at),
+            Fact::TaskInterrupted(fact) => self.end_task(TaskStatus::Interrupted, &fact.end, at),
             Fact::TaskUpdateIgnored(_) => Ok(()),
             Fact::TaskResultQueued(fact) => {
                 if !self.planes.tasks.owed().contains_key(&fact.task_id) {
@@ -318,9 +321,9 @@ impl AgentState {
                     let message = turn.message_id.clone();
                     self.planes
                         .queue
-                        .edit(&message, |entry| call.into_iter().for_each(|call| entry.guard.forget(call)));
+                        .edit(&message, |entry| call.into_iter().for_each(|call| entry.guard.forget_call(call)));
                 }
-                self.planes.tasks.settle(&fact.task_id)
+                self.planes.tasks.settle_result(&fact.task_id)
             }
 
             Fact::WorkItemCreated(fact) => self.work_item_created(fact),
@@ -339,11 +342,11 @@ impl AgentState {
             Fact::WorkItemCompleted(fact) => self.work_item_completed(fact),
             Fact::WorkItemDelegated(fact) => {
                 self.planes.tasks.edit(&fact.task_id, |task| task.delegated = true);
-                self.item_changed(Some(fact.work_item_id.clone()))
+                self.record_item_change(Some(fact.work_item_id.clone()))
             }
             Fact::WorkItemDelegationCompleted(fact) => {
                 self.planes.tasks.edit(&fact.task_id, |task| task.delegated = false);
-                self.item_changed(Some(fact.work_item_id.clone()))
+                self.record_item_change(Some(fact.work_item_id.clone()))
             }
             Fact::RecheckMoved(fact) => {
                 self.planes.work.edit(&fact.work_item_id, |item| item.recheck_at = Some(fact.to))?;
@@ -369,28 +372,32 @@ impl AgentState {
                     answer.put_off = true;
                 }
                 self.turns.supersede_last_terminal();
-                self.item_changed(fact.work_item_id.clone())
+                self.record_item_change(fact.work_item_id.clone())
             }
-            Fact::WaitingIntentTriggered(fact) => self.wait_ended(&fact.waiting_intent_id),
-            Fact::WaitingIntentCancelled(fact) => self.wait_ended(&fact.waiting_intent_id),
+            Fact::WaitingIntentTriggered(fact) => self.end_wait(&fact.waiting_intent_id),
+            Fact::WaitingIntentCancelled(fact) => self.end_wait(&fact.waiting_intent_id),
             Fact::TimerCreated(fact) => self.planes.timers.create(fact, self.seq, at),
-            Fact::TimerCheckStarted(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.check_started(fact)),
+            Fact::TimerCheckStarted(fact) => {
+                self.planes.timers.edit(&fact.timer_id, |timer| timer.record_check_start(fact))
+            }
             Fact::TimerFired(fact) => {
                 let mut missed = 0;
-                self.planes.timers.edit(&fact.timer_id, |timer| missed = timer.fired(fact))?;
+                self.planes.timers.edit(&fact.timer_id, |timer| missed = timer.record_fire(fact))?;
                 self.planes.queue.edit(&fact.message_id, |entry| entry.missed = entry.missed.saturating_add(missed));
                 Ok(())
             }
             Fact::TimerMissed(fact) => self.timer_missed(fact),
-            Fact::TimerRescheduled(fact) => self.planes.timers.edit(&fact.timer_id, |timer| timer.rescheduled(fact)),
+            Fact::TimerRescheduled(fact) => {
+                self.planes.timers.edit(&fact.timer_id, |timer| timer.record_reschedule(fact))
+            }
             Fact::TimerCompleted(fact) => self.planes.timers.end(&fact.timer_id).map(|_| ()),
             Fact::TimerCancelled(fact) => self.planes.timers.end(&fact.timer_id).map(|_| ()),
             Fact::WakeHintSubmitted(hint) => {
                 self.lifecycle.resting = false;
-                self.hint_pending(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
+                self.add_hint(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
             }
             Fact::WakeHintCoalesced(hint) => {
-                self.hint_pending(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
+                self.add_hint(&hint.source, hint.generation, &hint.reason, &hint.resource, &hint.body, at)
             }
             Fact::WakeHintIgnored(hint) => {
                 self.planes.hints.ignore(&hint.source, hint.generation);
@@ -414,11 +421,11 @@ impl AgentState {
                 }
             }
             Fact::TriggerRotated(fact) => {
-                self.trigger(&fact.trigger_id)?.generation = fact.generation;
+                self.trigger_mut(&fact.trigger_id)?.generation = fact.generation;
                 Ok(())
             }
             Fact::TriggerDelivered(fact) => {
-                let trigger = self.trigger(&fact.trigger_id)?;
+                let trigger = self.trigger_mut(&fact.trigger_id)?;
                 trigger.delivery_count += 1;
                 trigger.last_delivered_at = Some(at);
                 Ok(())
@@ -430,7 +437,7 @@ impl AgentState {
             Fact::ApprovalRequested(fact) => self.planes.approvals.request(fact, self.seq, at),
             Fact::ApprovalDeadlineMoved(fact) => self.planes.approvals.move_deadline(&fact.approval_id, fact.to),
             Fact::ApprovalDecided(fact) => self.planes.approvals.decide(fact, at),
-            Fact::ApprovalUsed(fact) => self.planes.approvals.use_up(&fact.approval_id),
+            Fact::ApprovalUsed(fact) => self.planes.approvals.use_permit(&fact.approval_id),
             Fact::BudgetReached(fact) => match &fact.work_item_id {
                 Some(id) => {
                     self.planes.work.edit(id, |item| item.told_spent = true)?;
@@ -445,12 +452,12 @@ impl AgentState {
             Fact::BudgetRenewed(fact) => {
                 self.accounts.spending.begin_day(fact.since);
                 self.lifecycle.resting = false;
-                self.forget_told();
+                self.reset_budget_notice();
                 Ok(())
             }
             Fact::BriefRecorded(fact) => {
                 self.planes.add_brief(fact.clone());
-                self.brief_answers(fact);
+                self.record_brief_answer(fact);
                 if let Some(id) = &fact.work_item_id {
                     self.planes.work.edit(id, |item| item.ticks.told = Some(item.revision))?;
                     self.planes.update_standing(id);
@@ -477,7 +484,7 @@ impl AgentState {
                 self.lifecycle.resting = false;
             }
             ControlAction::Stop => {
-                // Why its records can't be trusted is known until it is tried again.
+                // The reason for the quarantine is kept until the agent is started again.
                 if !matches!(self.lifecycle.control, Control::Quarantined { .. }) {
                     self.lifecycle.control = Control::Stopped;
                 }
@@ -493,34 +500,34 @@ impl AgentState {
         }
     }
 
-    fn task_ended(&mut self, to: TaskStatus, end: &TaskEnd, at: Time) -> Applied {
+    fn end_task(&mut self, to: TaskStatus, end: &TaskEnd, at: Time) -> Applied {
         let task = self.planes.tasks.transition(&end.task_id, to, Some(end), at)?;
         let item = task.work_item_id.clone();
         if task.kind == TaskKind::ChildAgent {
             let used = end.used.unwrap_or_else(|| Used::all_of(&task.granted));
-            self.child_used(at, &used);
+            self.count_child_usage(at, &used);
             if let Some(id) = item.as_ref().filter(|id| self.planes.work.open(id).is_some()) {
                 self.planes.work.edit(id, |item| item.used.add(&used))?;
             }
-            self.forget_told();
+            self.reset_budget_notice();
         }
-        self.item_changed(item)
+        self.record_item_change(item)
     }
 
-    pub(super) fn wait_ended(&mut self, id: &WaitId) -> Applied {
+    pub(super) fn end_wait(&mut self, id: &WaitId) -> Applied {
         let wait = self.planes.waits.end(id)?;
         self.planes.index_awaited_timer(wait.resource.as_ref());
-        self.item_changed(wait.work_item_id)
+        self.record_item_change(wait.work_item_id)
     }
 
-    fn trigger(&mut self, id: &TriggerId) -> Result<&mut Trigger, String> {
+    fn trigger_mut(&mut self, id: &TriggerId) -> Result<&mut Trigger, String> {
         self.planes.triggers.get_mut(id).ok_or_else(|| format!("{id} is not a trigger"))
     }
 
     fn timer_missed(&mut self, fact: &TimerMissed) -> Applied {
         let mut tick = None;
         self.planes.timers.edit(&fact.timer_id, |timer| {
-            timer.missed(fact);
+            timer.record_missed(fact);
             tick.clone_from(&timer.undelivered);
         })?;
         if let Some(tick) = tick {
@@ -529,7 +536,7 @@ impl AgentState {
         Ok(())
     }
 
-    fn hint_pending(
+    fn add_hint(
         &mut self,
         source: &str,
         generation: u64,

@@ -33,7 +33,7 @@ pub struct Approval {
 
 /// A call that may be made once, because a person or a deadline said so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct CallPermit {
     pub approval_id: ApprovalId,
     pub call: String,
     pub summary: String,
@@ -50,7 +50,7 @@ pub struct Approvals {
     /// Pending ones that are about a call, by its digest.
     asked: BTreeMap<String, ApprovalId>,
     /// Not used yet, oldest first.
-    grants: VecDeque<Grant>,
+    grants: VecDeque<CallPermit>,
 }
 
 impl Approvals {
@@ -67,12 +67,12 @@ impl Approvals {
 
     /// Calls that may still be made, as far as anybody said; each until its own time.
     #[must_use]
-    pub fn grants(&self) -> &VecDeque<Grant> {
+    pub fn permits(&self) -> &VecDeque<CallPermit> {
         &self.grants
     }
 
     #[must_use]
-    pub fn grant_of(&self, digest: &str, now: Time) -> Option<&Grant> {
+    pub fn permit_for(&self, digest: &str, now: Time) -> Option<&CallPermit> {
         self.grants.iter().find(|grant| grant.call == digest && now < grant.until)
     }
 
@@ -117,11 +117,11 @@ impl Approvals {
         self.asked.remove(&call);
         if fact.lets_call {
             self.grants.retain(|grant| at < grant.until);
-            if self.grants.len() == limits::GRANTS_MAX {
+            if self.grants.len() == limits::CALL_PERMITS_MAX {
                 self.grants.pop_front();
             }
-            let until = at.plus_ms(limits::GRANT_MS);
-            self.grants.push_back(Grant { approval_id, call, summary, work_item_id, until, seq });
+            let until = at.plus_ms(limits::CALL_PERMIT_MS);
+            self.grants.push_back(CallPermit { approval_id, call, summary, work_item_id, until, seq });
         }
         Ok(())
     }
@@ -135,23 +135,23 @@ impl Approvals {
         Ok(())
     }
 
-    pub(super) fn clock_set_back(&mut self, now: Time) {
-        let latest = now.plus_ms(limits::GRANT_MS);
+    pub(super) fn shorten_permits(&mut self, now: Time) {
+        let latest = now.plus_ms(limits::CALL_PERMIT_MS);
         self.grants.iter_mut().for_each(|grant| grant.until = grant.until.min(latest));
     }
 
-    pub(super) fn use_up(&mut self, id: &ApprovalId) -> Result<(), String> {
+    pub(super) fn use_permit(&mut self, id: &ApprovalId) -> Result<(), String> {
         let index = self.grants.iter().position(|grant| grant.approval_id == *id);
         let index = index.ok_or_else(|| format!("{id} lets no call be made"))?;
         self.grants.remove(index);
         Ok(())
     }
 
-    pub(super) fn end_grants_of(&mut self, item: &WorkItemId) {
+    pub(super) fn end_permits_of(&mut self, item: &WorkItemId) {
         self.grants.retain(|grant| grant.work_item_id.as_ref() != Some(item));
     }
 
-    pub(super) fn forget_grants(&mut self) {
+    pub(super) fn clear_permits(&mut self) {
         self.grants.clear();
     }
 
@@ -174,7 +174,7 @@ impl Serialize for Approvals {
 
 impl<'de> Deserialize<'de> for Approvals {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Approvals, D::Error> {
-        let (pending, grants) = <(Vec<Approval>, VecDeque<Grant>)>::deserialize(deserializer)?;
+        let (pending, grants) = <(Vec<Approval>, VecDeque<CallPermit>)>::deserialize(deserializer)?;
         let mut approvals = Approvals { grants, ..Approvals::default() };
         for approval in pending {
             approvals.restore(approval);

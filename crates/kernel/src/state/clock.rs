@@ -1,4 +1,4 @@
-//! A clock that was set back: what the state holds of times that lie too far ahead now.
+//! A clock that was set back: the times of the state that lie too far ahead now.
 //!
 //! The time of a fact is what the clock showed then. Facts are ordered by their seq, and their times need not be: a clock
 //! that was ahead for a moment leaves facts of the future behind. Until the clock is found to be earlier than the last
@@ -17,14 +17,14 @@ impl AgentState {
 
     /// Times that no list shows. Whatever was left of a wait when the last fact was recorded is left of it now, and what
     /// was counted as of then counts as of now.
-    pub(super) fn clock_set_back(&mut self, from: Time, to: Time) {
+    pub(super) fn move_times_back(&mut self, from: Time, to: Time) {
         let left = |until: Time| remaining(until, from, to);
         self.lifecycle.turns_held.iter_mut().for_each(|held| held.until = left(held.until));
         self.lifecycle.disk_short.iter_mut().for_each(|short| short.until = left(short.until));
         self.models.backoffs.iter_mut().for_each(|rest| rest.until = left(rest.until));
         self.accounts.pace.clock_set_back(to);
-        self.planes.approvals.clock_set_back(to);
-        let days = self.accounts.spending.clock_set_back(to);
+        self.planes.approvals.shorten_permits(to);
+        let days = self.accounts.spending.merge_future_days(to);
         if let Some(turn) = &mut self.turns.current {
             turn.counted_to = turn.counted_to.min(to);
             if days.contains(&turn.counted_on) {

@@ -1,8 +1,8 @@
-//! The loop guard: which calls came to the same result again and again while one message was worked on.
+//! The loop guard: calls that had the same result again and again while one message was worked on.
 //!
-//! It is kept with the message, so that a turn that is cut and begun again does not begin to count again. What was
-//! asked and what came of it are kept as hashes: they are compared, and never shown. Results are compared without ids and
-//! times: a call that makes the same thing again and again comes to the same, whatever the thing is called.
+//! The guard is stored with the message, so that a turn that is cut off and begun again does not begin to count again. Calls
+//! and results are kept as hashes: they are compared, and never shown. Results are compared without ids and times: a call
+//! that creates the same record again and again has the same result, whatever the id of the record.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write};
@@ -16,7 +16,7 @@ use crate::limits;
 pub struct Guard {
     /// The call that ended last comes last; the first gives way.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
-    seen: VecDeque<RepeatedCall>,
+    seen: VecDeque<CallResult>,
     /// Calls that were not run because of this.
     #[serde(default)]
     refused: u32,
@@ -26,7 +26,7 @@ pub struct Guard {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct RepeatedCall {
+struct CallResult {
     call: u64,
     result: u64,
     /// Times in a row that it came to this.
@@ -41,49 +41,49 @@ impl Guard {
 
     /// How often in a row this call came to the same result.
     #[must_use]
-    pub fn times(&self, call: u64) -> u32 {
+    pub fn repeats_of(&self, call: u64) -> u32 {
         self.seen.iter().find(|seen| seen.call == call).map_or(0, |seen| seen.times)
     }
 
     /// Calls that were not run because of it.
     #[must_use]
-    pub fn refused(&self) -> u32 {
+    pub fn refused_calls(&self) -> u32 {
         self.refused
     }
 
     /// Calls in a row that were cut off before they were complete.
     #[must_use]
-    pub fn cut(&self) -> u32 {
+    pub fn truncated_calls(&self) -> u32 {
         self.cut
     }
 
     /// A result that differs begins the count again.
-    pub(super) fn finished(&mut self, call: u64, result: u64) {
+    pub(super) fn record_result(&mut self, call: u64, result: u64) {
         self.cut = 0;
         let known = self.seen.iter().position(|seen| seen.call == call).and_then(|at| self.seen.remove(at));
         let times = known.filter(|seen| seen.result == result).map_or(1, |seen| seen.times.saturating_add(1));
         if self.seen.len() == limits::GUARDED_CALLS_MAX {
             self.seen.pop_front();
         }
-        self.seen.push_back(RepeatedCall { call, result, times });
+        self.seen.push_back(CallResult { call, result, times });
     }
 
     /// The call went on as a task, and the model has read how that ended: this was what it came to.
-    pub(super) fn forget(&mut self, call: u64) {
+    pub(super) fn forget_call(&mut self, call: u64) {
         self.seen.retain(|seen| seen.call != call);
     }
 
-    /// What it was to be is not known, so it is not compared with others.
-    pub(super) fn cut_off(&mut self) {
+    /// The input of a truncated call is unknown, so the call is not compared with others.
+    pub(super) fn record_truncated(&mut self) {
         self.cut = self.cut.saturating_add(1);
     }
 
-    pub(super) fn refuse(&mut self) {
+    pub(super) fn record_refused(&mut self) {
         self.refused = self.refused.saturating_add(1);
     }
 
     /// The message is taken up again, maybe much later: every call may be tried once more.
-    pub(super) fn try_again(&mut self) {
+    pub(super) fn allow_one_more(&mut self) {
         self.cut = 0;
         for seen in &mut self.seen {
             seen.times = seen.times.min(limits::SAME_RESULT_MAX - 1);
@@ -102,7 +102,7 @@ pub fn call_hash(tool: &str, input: &Value) -> u64 {
 pub fn result_hash(status: &str, result: &Value) -> u64 {
     hash(|text| {
         writeln!(text, "{status}")?;
-        write_lasting(text, result)
+        write_stable(text, result)
     })
 }
 
@@ -116,16 +116,16 @@ fn hash(write: impl FnOnce(&mut Fnv) -> fmt::Result) -> u64 {
 }
 
 /// The value, with a mark in place of each id and time. That there is one is a difference, and which is not.
-fn write_lasting(text: &mut Fnv, value: &Value) -> fmt::Result {
+fn write_stable(text: &mut Fnv, value: &Value) -> fmt::Result {
     match value {
         Value::Object(members) => members.iter().try_for_each(|(name, member)| {
             write!(text, "{name:?}:")?;
-            let passes = is_passing(name) && matches!(member, Value::String(_) | Value::Number(_));
-            if passes { writeln!(text, "{MARK}") } else { write_lasting(text, member) }
+            let passes = is_volatile(name) && matches!(member, Value::String(_) | Value::Number(_));
+            if passes { writeln!(text, "{MARK}") } else { write_stable(text, member) }
         }),
         Value::Array(elements) => {
             write!(text, "[{}]", elements.len())?;
-            elements.iter().try_for_each(|element| write_lasting(text, element))
+            elements.iter().try_for_each(|element| write_stable(text, element))
         }
         Value::String(said) => write_text(text, said),
         Value::Null | Value::Bool(_) | Value::Number(_) => writeln!(text, "{value}"),
@@ -135,7 +135,7 @@ fn write_lasting(text: &mut Fnv, value: &Value) -> fmt::Result {
 const MARK: &str = "*";
 
 /// Whether a member of this name says which thing it was, or when.
-fn is_passing(name: &str) -> bool {
+fn is_volatile(name: &str) -> bool {
     matches!(name, "id" | "seq" | "at") || ["_id", "_seq", "_at", "_ms"].iter().any(|end| name.ends_with(end))
 }
 
@@ -145,7 +145,7 @@ fn write_text(text: &mut Fnv, said: &str) -> fmt::Result {
     let (mut from, mut at) = (0, 0);
     while at < bytes.len() {
         let in_word = at > 0 && bytes[at - 1].is_ascii_alphanumeric();
-        let found = if in_word { None } else { uuid(&bytes[at..]).or_else(|| time(&bytes[at..])) };
+        let found = if in_word { None } else { match_uuid(&bytes[at..]).or_else(|| match_time(&bytes[at..])) };
         match found {
             Some(length) => {
                 text.write_str(&said[from..at])?;
@@ -160,7 +160,7 @@ fn write_text(text: &mut Fnv, said: &str) -> fmt::Result {
 }
 
 /// How many bytes at the beginning fit a form: `d` is a digit, `x` a hexadecimal one, anything else itself.
-fn fits(bytes: &[u8], form: &str) -> Option<usize> {
+fn match_form(bytes: &[u8], form: &str) -> Option<usize> {
     let all = bytes.len() >= form.len()
         && form.bytes().zip(bytes).all(|(form, byte)| match form {
             b'd' => byte.is_ascii_digit(),
@@ -170,17 +170,17 @@ fn fits(bytes: &[u8], form: &str) -> Option<usize> {
     all.then_some(form.len())
 }
 
-fn uuid(bytes: &[u8]) -> Option<usize> {
-    fits(bytes, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+fn match_uuid(bytes: &[u8]) -> Option<usize> {
+    match_form(bytes, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 }
 
 /// `2026-01-31T12:00:00.123Z`, `2026-01-31 12:00`, `12:00:00`. A day alone is a content like any other.
-fn time(bytes: &[u8]) -> Option<usize> {
-    let day = fits(bytes, "dddd-dd-ddTdd:dd").or_else(|| fits(bytes, "dddd-dd-dd dd:dd"));
-    let seconds = |at: usize| fits(&bytes[at..], ":dd");
+fn match_time(bytes: &[u8]) -> Option<usize> {
+    let day = match_form(bytes, "dddd-dd-ddTdd:dd").or_else(|| match_form(bytes, "dddd-dd-dd dd:dd"));
+    let seconds = |at: usize| match_form(&bytes[at..], ":dd");
     let mut end = match day {
         Some(day) => day + seconds(day).unwrap_or(0),
-        None => fits(bytes, "dd:dd:dd")?,
+        None => match_form(bytes, "dd:dd:dd")?,
     };
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     if bytes.get(end) == Some(&b'.') {
@@ -190,7 +190,7 @@ fn time(bytes: &[u8]) -> Option<usize> {
         Some(b'Z') => 1,
         Some(b'+' | b'-') => {
             let rest = &bytes[end + 1..];
-            fits(rest, "dd:dd").or_else(|| fits(rest, "dddd")).map_or(0, |length| length + 1)
+            match_form(rest, "dd:dd").or_else(|| match_form(rest, "dddd")).map_or(0, |length| length + 1)
         }
         Some(_) | None => 0,
     };

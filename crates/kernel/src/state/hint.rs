@@ -18,7 +18,7 @@ pub struct Hint {
     pub reason: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource: Option<String>,
-    /// What was said, as far as it was kept.
+    /// The bodies of the hints, as far as they were kept.
     #[serde(default)]
     pub bodies: Vec<String>,
     /// How many hints this one stands for.
@@ -60,7 +60,7 @@ impl Hints {
     }
 
     #[must_use]
-    pub fn knows(&self, source: &str) -> bool {
+    pub fn has_source(&self, source: &str) -> bool {
         self.pending.contains_key(source) || self.undelivered.contains_key(source)
     }
 
@@ -100,16 +100,16 @@ impl Hints {
         }
     }
 
-    pub(super) fn delivered_as(&mut self, source: &str, message: &MessageId) {
+    pub(super) fn record_delivery(&mut self, source: &str, message: &MessageId) {
         self.pending.remove(source);
         self.undelivered.insert(source.to_owned(), message.clone());
     }
 
-    pub(super) fn tick_is_over(&mut self, message: &MessageId) {
+    pub(super) fn end_tick(&mut self, message: &MessageId) {
         self.undelivered.retain(|_, tick| tick != message);
     }
 
-    /// A hint that nobody will act on. An earlier one of that source, of another generation, still waits.
+    /// Drops a hint without a tick. An earlier hint of that source, of another generation, stays pending.
     pub(super) fn ignore(&mut self, source: &str, generation: u64) {
         self.generation = self.generation.max(generation);
         if self.pending.get(source).is_some_and(|hint| hint.generation == generation) {

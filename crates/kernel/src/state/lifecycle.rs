@@ -1,12 +1,12 @@
 //! Whether the agent may run at all, and its status.
 //!
-//! The status is not stored anywhere: it is computed from what was decided by control, whether a turn runs, and
-//! whether the last decision put the agent to rest. So it has one writer by construction, and cannot drift.
+//! The status is not stored: it is computed from the control, the running turn, and whether the last decision put the agent
+//! to rest. It therefore cannot contradict them.
 
 use serde::{Deserialize, Serialize};
 
 use super::AgentState;
-use super::kin::Leaving;
+use super::child::Departure;
 use crate::fact::{DiskShort, TurnsHeld};
 use crate::vocabulary::Status;
 
@@ -24,7 +24,7 @@ pub struct Lifecycle {
     pub turns_held: Option<TurnsHeld>,
     pub archived: bool,
     /// A child whose work is over. It releases what it holds, reports, and is archived.
-    pub leaving: Option<Leaving>,
+    pub leaving: Option<Departure>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub enum Control {
     Booting,
     Runnable,
     Stopped,
-    /// Its own records could not be trusted; `start` tries again.
+    /// Its records are damaged; `start` tries again.
     Quarantined {
         reason: String,
     },

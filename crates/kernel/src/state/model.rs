@@ -1,9 +1,9 @@
-//! Which model thinks for an agent: its own, or the next in order while that one fails.
+//! The model of an agent's turns: its first, or the next in order while the first fails.
 
 use serde::{Deserialize, Serialize};
 
 use super::AgentState;
-use super::queue::Tried;
+use super::queue::ModelAttempt;
 use super::token_calibration::TokenCalibration;
 use crate::fact::ProviderRoundFailed;
 use crate::id::MessageId;
@@ -21,8 +21,8 @@ pub struct ModelFailure {
     pub at: Time,
 }
 
-/// A model that failed in a way that passes with time. While another can be asked, this one is not; whoever waits for
-/// it waits until then.
+/// A model with a transient failure. It is not asked until then while another model can be; a message that has no other
+/// model waits until then.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Backoff {
     pub model: String,
@@ -50,17 +50,17 @@ impl AgentState {
     /// the one whose rest is over first.
     #[must_use]
     pub fn model_for(&self, message: &MessageId, now: Time) -> &str {
-        let soonest = || self.untried(message).min_by_key(|model| self.rests_until(model, now));
-        self.free_for(message, now).or_else(soonest).unwrap_or(&self.definition.config.model)
+        let soonest = || self.untried_models(message).min_by_key(|model| self.backoff_until(model, now));
+        self.available_model_for(message, now).or_else(soonest).unwrap_or(&self.definition.config.model)
     }
 
     /// The next model that neither failed under this message nor rests.
     #[must_use]
-    pub fn free_for(&self, message: &MessageId, now: Time) -> Option<&str> {
-        self.untried(message).find(|model| self.rests_until(model, now).is_none())
+    pub fn available_model_for(&self, message: &MessageId, now: Time) -> Option<&str> {
+        self.untried_models(message).find(|model| self.backoff_until(model, now).is_none())
     }
 
-    fn untried(&self, message: &MessageId) -> impl Iterator<Item = &str> {
+    fn untried_models(&self, message: &MessageId) -> impl Iterator<Item = &str> {
         let tried = self.planes.queue.get(message).map(|entry| entry.tried.as_slice()).unwrap_or_default();
         self.definition.config.models().filter(|model| tried.iter().all(|tried| tried.model != *model))
     }
@@ -68,7 +68,7 @@ impl AgentState {
     /// The model of the running turn, or of the next one.
     #[must_use]
     pub fn model_in_use(&self, now: Time) -> &str {
-        let free = || self.definition.config.models().find(|model| self.rests_until(model, now).is_none());
+        let free = || self.definition.config.models().find(|model| self.backoff_until(model, now).is_none());
         self.turns
             .current
             .as_ref()
@@ -79,26 +79,26 @@ impl AgentState {
 
     /// Until when a model rests.
     #[must_use]
-    pub fn rests_until(&self, model: &str, now: Time) -> Option<Time> {
+    pub fn backoff_until(&self, model: &str, now: Time) -> Option<Time> {
         self.models.backoffs.iter().find(|rest| rest.model == model).map(|rest| rest.until).filter(|until| *until > now)
     }
 
     /// When the first of the models that rest can be asked again.
     #[must_use]
     pub fn first_rested(&self, now: Time) -> Option<Time> {
-        self.definition.config.models().filter_map(|model| self.rests_until(model, now)).min()
+        self.definition.config.models().filter_map(|model| self.backoff_until(model, now)).min()
     }
 
     /// The time before which a message that waits for a model is not taken. None as soon as one can be asked.
     #[must_use]
     pub fn held_until(&self, now: Time) -> Option<Time> {
-        let all_rest = self.definition.config.models().all(|model| self.rests_until(model, now).is_some());
+        let all_rest = self.definition.config.models().all(|model| self.backoff_until(model, now).is_some());
         self.first_rested(now).filter(|_| all_rest)
     }
 
     /// The last failure of a model that has not answered since.
     #[must_use]
-    pub fn trouble(&self) -> Option<&ModelFailure> {
+    pub fn last_model_failure(&self) -> Option<&ModelFailure> {
         self.models.failures.last()
     }
 
@@ -108,13 +108,13 @@ impl AgentState {
         self.models.backoffs.iter().find(|rest| rest.model == model).map_or(0, |rest| rest.failures)
     }
 
-    pub(super) fn model_failed(&mut self, fact: &ProviderRoundFailed, at: Time) {
+    pub(super) fn record_model_failure(&mut self, fact: &ProviderRoundFailed, at: Time) {
         let Some((message, model)) =
             self.turns.current.as_ref().map(|turn| (turn.message_id.clone(), turn.model.clone()))
         else {
             return;
         };
-        let text = limits::clip(&fact.message, limits::TROUBLE_BYTES).to_owned();
+        let text = limits::clip(&fact.message, limits::MODEL_ERROR_BYTES).to_owned();
         self.models.failures.retain(|known| known.model != model);
         self.models.failures.push(ModelFailure { model: model.clone(), error: fact.error, message: text, at });
         if let Some(until) = fact.not_before {
@@ -130,11 +130,11 @@ impl AgentState {
             if entry.tried.len() > limits::FALLBACK_MAX {
                 entry.tried.remove(0);
             }
-            entry.tried.push(Tried { model, error: fact.error });
+            entry.tried.push(ModelAttempt { model, error: fact.error });
         });
     }
 
-    pub(super) fn model_answered(&mut self) {
+    pub(super) fn clear_model_failures(&mut self) {
         let Some(model) = self.turns.current.as_ref().map(|turn| turn.model.as_str()) else { return };
         self.models.backoffs.retain(|rest| rest.model != model);
         self.models.failures.retain(|known| known.model != model);

@@ -1,4 +1,4 @@
-//! The pace of turns that an agent causes itself: by its own timers, sleeps, tasks and messages to its like.
+//! The pace of turns that an agent causes itself: by its own timers, sleeps, tasks and messages to other agents.
 //!
 //! Past so many of them within an hour the next one waits, and is taken when the oldest of them is an hour old. Nothing
 //! is dropped. Turns that a person, a trigger or a person's timer causes are not counted, and never wait.
@@ -38,23 +38,23 @@ impl Pace {
     }
 
     #[must_use]
-    pub fn is_told(&self) -> bool {
+    pub fn is_notified(&self) -> bool {
         self.told.is_some()
     }
 
-    pub(super) fn tell(&mut self, until: Time) {
+    pub(super) fn record_notice(&mut self, until: Time) {
         self.told = Some(until);
     }
 
     /// A turn that the agent caused itself has begun.
-    pub(super) fn count(&mut self, at: Time, per_hour: u32) {
+    pub(super) fn count_turn(&mut self, at: Time, per_hour: u32) {
         self.bursts.retain(|burst| at.since_ms(burst.last) < HOUR_MS);
         self.told = self.told.filter(|until| at.since_ms(*until) < HOUR_MS);
-        self.add(at, 1);
-        self.told = self.told.map(|told| self.until(per_hour).unwrap_or(told));
+        self.add_turns(at, 1);
+        self.told = self.told.map(|told| self.next_turn_at(per_hour).unwrap_or(told));
     }
 
-    fn add(&mut self, at: Time, turns: u32) {
+    fn add_turns(&mut self, at: Time, turns: u32) {
         match self.bursts.back_mut().filter(|burst| at.since_ms(burst.first) < BURST_MS) {
             Some(burst) => {
                 burst.turns = burst.turns.saturating_add(turns);
@@ -70,14 +70,14 @@ impl Pace {
         self.bursts.retain(|burst| burst.first <= now);
         self.bursts.iter_mut().for_each(|burst| burst.last = burst.last.min(now));
         if ahead > 0 {
-            self.add(now, ahead);
+            self.add_turns(now, ahead);
         }
         self.told = self.told.map(|until| until.min(now.plus_ms(HOUR_MS)));
     }
 
     /// When the next such turn may begin: as soon as fewer than `per_hour` of them are less than an hour old. None where
     /// there were not as many.
-    fn until(&self, per_hour: u32) -> Option<Time> {
+    fn next_turn_at(&self, per_hour: u32) -> Option<Time> {
         let mut turns = 0_u32;
         let full = self.bursts.iter().rev().find(|burst| {
             turns = turns.saturating_add(burst.turns);
@@ -92,7 +92,7 @@ impl AgentState {
     /// or it is not reached.
     #[must_use]
     pub fn paced_until(&self) -> Option<Time> {
-        self.accounts.pace.until(self.definition.limits.self_turns_per_hour)
+        self.accounts.pace.next_turn_at(self.definition.limits.self_turns_per_hour)
     }
 
     /// The same, where such a message waits for nothing else.

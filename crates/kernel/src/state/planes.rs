@@ -40,7 +40,7 @@ impl Planes {
         let ids: Vec<WorkItemId> = self.work.items().keys().cloned().collect();
         for id in ids {
             if let Some(tick) = self.work.open(&id).and_then(|item| item.ticks.undelivered.clone()) {
-                self.work.tick_is_out(&tick, &id);
+                self.work.record_tick(&tick, &id);
             }
             self.update_standing(&id);
         }
@@ -49,7 +49,7 @@ impl Planes {
     /// Tells the timers whether an open wait names this one. Called whenever such a wait was made or ended.
     pub(crate) fn index_awaited_timer(&mut self, resource: Option<&Resource>) {
         if let Some(named @ Resource::Timer(timer)) = resource {
-            let awaited = self.waits.naming(named).next().is_some();
+            let awaited = self.waits.waits_naming(named).next().is_some();
             self.timers.set_awaited(timer, awaited);
         }
     }
@@ -57,8 +57,8 @@ impl Planes {
     /// Computes where an item stands. Called whenever its record or its waits changed.
     pub(crate) fn update_standing(&mut self, id: &WorkItemId) {
         let Some(item) = self.work.open(id) else { return };
-        let standing = item.standing(self.waits.holding(id));
-        self.work.place(id, standing);
+        let standing = item.standing(self.waits.kind_holding(id));
+        self.work.set_standing(id, standing);
     }
 
     pub(crate) fn add_brief(&mut self, brief: BriefRecorded) {

@@ -98,7 +98,7 @@ impl AgentState {
             }
             (Some(Bug::EndlessOffers), Fact::TurnTerminal(_) | Fact::TurnBound(_)) => {
                 for id in self.planes.work.items().keys().cloned().collect::<Vec<_>>() {
-                    let _gone = self.planes.work.edit(&id, |item| item.ticks.progress());
+                    let _gone = self.planes.work.edit(&id, |item| item.ticks.record_progress());
                     self.planes.update_standing(&id);
                 }
             }
@@ -110,10 +110,10 @@ impl AgentState {
             }
             (Some(Bug::CompactionEndsWaits), Fact::ContextCompacted(_)) => {
                 for id in self.planes.waits.open().keys().cloned().collect::<Vec<_>>() {
-                    self.wait_ended(&id)?;
+                    self.end_wait(&id)?;
                 }
             }
-            (Some(Bug::EndlessWork), _) => self.planes.work.begin_row(),
+            (Some(Bug::EndlessWork), _) => self.planes.work.begin_tick_row(),
             (Some(Bug::UnpacedTurns), _) => self.accounts.pace = Pace::default(),
             _ => {}
         }

@@ -44,7 +44,7 @@ pub struct Entry {
     pub provider_failures: u32,
     /// Models that failed under it since it was last taken up from the first of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<Tried>,
+    pub tried: Vec<ModelAttempt>,
     /// For an interjection: the message whose turn it joined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined: Option<MessageId>,
@@ -64,9 +64,45 @@ pub struct Entry {
 
 /// A model that failed under a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct ModelAttempt {
     pub model: String,
     pub error: ProviderError,
+}
+
+/// The queued messages of one priority, by place.
+type Lane = BTreeMap<i64, MessageId>;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Lanes {
+    interject: Lane,
+    next: Lane,
+    normal: Lane,
+    background: Lane,
+}
+
+impl Lanes {
+    fn get(&self, priority: Priority) -> &Lane {
+        match priority {
+            Priority::Interject => &self.interject,
+            Priority::Next => &self.next,
+            Priority::Normal => &self.normal,
+            Priority::Background => &self.background,
+        }
+    }
+
+    fn get_mut(&mut self, priority: Priority) -> &mut Lane {
+        match priority {
+            Priority::Interject => &mut self.interject,
+            Priority::Next => &mut self.next,
+            Priority::Normal => &mut self.normal,
+            Priority::Background => &mut self.background,
+        }
+    }
+
+    /// All lanes, the most urgent first.
+    fn iter(&self) -> impl Iterator<Item = &Lane> {
+        Priority::ALL.iter().map(|priority| self.get(*priority))
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -88,43 +124,6 @@ pub struct Queue {
     next_place: i64,
     /// Of the bodies of all entries, as the ledger has them.
     body_bytes: u64,
-}
-
-/// Messages by their places.
-type Lane = BTreeMap<i64, MessageId>;
-
-/// The queued messages, a lane for each priority.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Lanes {
-    interject: Lane,
-    next: Lane,
-    normal: Lane,
-    background: Lane,
-}
-
-impl Lanes {
-    fn of(&self, priority: Priority) -> &Lane {
-        match priority {
-            Priority::Interject => &self.interject,
-            Priority::Next => &self.next,
-            Priority::Normal => &self.normal,
-            Priority::Background => &self.background,
-        }
-    }
-
-    fn of_mut(&mut self, priority: Priority) -> &mut Lane {
-        match priority {
-            Priority::Interject => &mut self.interject,
-            Priority::Next => &mut self.next,
-            Priority::Normal => &mut self.normal,
-            Priority::Background => &mut self.background,
-        }
-    }
-
-    /// In the order in which they are taken.
-    fn iter(&self) -> impl Iterator<Item = &Lane> {
-        Priority::ALL.iter().map(|priority| self.of(*priority))
-    }
 }
 
 impl Entry {
@@ -164,7 +163,7 @@ impl Queue {
     /// Messages in their lanes, whether due or not.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.lanes.iter().map(BTreeMap::len).sum()
+        self.lanes.iter().map(Lane::len).sum()
     }
 
     /// Messages that are an input still: in their lanes, or being worked on.
@@ -195,7 +194,7 @@ impl Queue {
     /// The first message that may be taken now, by lanes. A lane waits behind its first message; but nobody waits behind
     /// a message that is `paced`, as the agent's own are then.
     #[must_use]
-    pub fn due_head(&self, now: Time, paced: bool) -> Option<&Entry> {
+    pub fn first_due(&self, now: Time, paced: bool) -> Option<&Entry> {
         if paced {
             return self.first_due_of(&self.others, now);
         }
@@ -207,8 +206,8 @@ impl Queue {
 
     /// Whether a message waits for nothing but to be taken.
     #[must_use]
-    pub fn has_input(&self, paced: bool) -> bool {
-        self.due_head(Time::MIN, paced).is_some()
+    pub fn has_due_input(&self, paced: bool) -> bool {
+        self.first_due(Time::MIN, paced).is_some()
     }
 
     /// The first message that the agent caused itself and that waits behind no message with a time of its own.
@@ -225,26 +224,26 @@ impl Queue {
 
     /// The first queued operator message whose lane is not held back.
     #[must_use]
-    pub fn due_operator(&self, now: Time) -> Option<&Entry> {
+    pub fn first_due_operator(&self, now: Time) -> Option<&Entry> {
         self.first_due_of(&self.operators, now)
     }
 
     #[must_use]
-    pub fn due_work_tick(&self, now: Time) -> Option<&Entry> {
+    pub fn first_due_work_tick(&self, now: Time) -> Option<&Entry> {
         self.first_due_of(&self.work_ticks, now)
     }
 
     fn first_due_of(&self, set: &BTreeSet<(Priority, i64)>, now: Time) -> Option<&Entry> {
         Priority::ALL.iter().find_map(|&lane| {
             let &(_, place) = set.range((lane, i64::MIN)..=(lane, i64::MAX)).next()?;
-            // Whatever is held back holds back all that stands behind it in its lane.
+            // A delayed message delays all messages behind it in its lane.
             let mut held = self.delayed.iter().filter_map(|(time, id)| Some((*time, self.entries.get(id)?)));
             let behind =
                 |(time, entry): (Time, &Entry)| time > now && entry.message.priority == lane && entry.place <= place;
             if held.any(behind) {
                 return None;
             }
-            self.entries.get(self.lanes.of(lane).get(&place)?)
+            self.entries.get(self.lanes.get(lane).get(&place)?)
         })
     }
 
@@ -258,17 +257,17 @@ impl Queue {
     /// How many queued messages are in lanes that wait behind a message with a time of its own.
     #[must_use]
     pub fn queued_delayed(&self) -> usize {
-        self.lanes.iter().filter(|lane| self.held_by(lane).is_some()).map(BTreeMap::len).sum()
+        self.lanes.iter().filter(|lane| self.delayed_head(lane).is_some()).map(Lane::len).sum()
     }
 
     /// The message that is held back and holds back its lane; of several, the one that goes on first.
     #[must_use]
     pub fn first_delayed(&self) -> Option<&Entry> {
-        self.lanes.iter().filter_map(|lane| self.held_by(lane)).min_by_key(|entry| entry.not_before)
+        self.lanes.iter().filter_map(|lane| self.delayed_head(lane)).min_by_key(|entry| entry.not_before)
     }
 
     /// The first message of a lane, where it has a time of its own.
-    fn held_by(&self, lane: &Lane) -> Option<&Entry> {
+    fn delayed_head(&self, lane: &Lane) -> Option<&Entry> {
         let head = lane.first_key_value().and_then(|(_, id)| self.entries.get(id));
         head.filter(|entry| entry.not_before.is_some())
     }
@@ -281,7 +280,7 @@ impl Queue {
     /// Operator messages that want to join the running turn, in order.
     #[must_use]
     pub fn interjections(&self) -> Vec<MessageId> {
-        self.lanes.of(Priority::Interject).values().cloned().collect()
+        self.lanes.interject.values().cloned().collect()
     }
 
     #[must_use]
@@ -328,7 +327,7 @@ impl Queue {
     }
 
     /// Moves a message from one of the statuses it may come from to a new one. The one place where a status changes.
-    pub(super) fn shift(
+    pub(super) fn change_status(
         &mut self,
         id: &MessageId,
         from: &[QueueStatus],
@@ -348,12 +347,12 @@ impl Queue {
         if !from.contains(&entry.status) {
             return Err(format!("{id} is {}", entry.status));
         }
-        self.unindex(id);
+        self.remove_from_indexes(id);
         self.entries.remove(id).ok_or_else(|| format!("{id} is not in the queue"))
     }
 
     pub(super) fn edit(&mut self, id: &MessageId, change: impl FnOnce(&mut Entry)) {
-        self.unindex(id);
+        self.remove_from_indexes(id);
         if let Some(mut entry) = self.entries.remove(id) {
             change(&mut entry);
             self.insert(entry);
@@ -382,7 +381,7 @@ impl Queue {
             | RequeueReason::ProviderBackoff => &[QueueStatus::Dequeued][..],
         };
         let entry = self.entries.get(id).ok_or_else(|| format!("{id} is not in the queue"))?;
-        let lane_front = self.lanes.of(entry.message.priority).first_key_value().map(|(place, _)| *place);
+        let lane_front = self.lanes.get(entry.message.priority).first_key_value().map(|(place, _)| *place);
         // A message whose turn was ended goes to the front. One that was cut off with its process, or that only stood aside,
         // goes back to where it stood: a cut changes no order.
         let to_front = match reason {
@@ -405,11 +404,11 @@ impl Queue {
             Some(front) if to_front && front < entry.place => front.min(parked_front) - 1,
             Some(_) | None => entry.place,
         };
-        self.shift(id, from, QueueStatus::Queued, |entry| {
+        self.change_status(id, from, QueueStatus::Queued, |entry| {
             entry.place = place;
             entry.not_before = not_before;
             entry.joined = None;
-            entry.guard.try_again();
+            entry.guard.allow_one_more();
             match reason {
                 RequeueReason::Crash => {
                     entry.crashes += 1;
@@ -447,7 +446,7 @@ impl Queue {
         match entry.status {
             QueueStatus::Queued => {
                 let lane = entry.message.priority;
-                self.lanes.of_mut(lane).insert(entry.place, id.clone());
+                self.lanes.get_mut(lane).insert(entry.place, id.clone());
                 if entry.message.kind() == MessageKind::OperatorPrompt {
                     self.operators.insert((lane, entry.place));
                 }
@@ -471,7 +470,7 @@ impl Queue {
         self.entries.insert(id, entry);
     }
 
-    fn unindex(&mut self, id: &MessageId) {
+    fn remove_from_indexes(&mut self, id: &MessageId) {
         let Some(entry) = self.entries.get(id) else { return };
         let (lane, place) = (entry.message.priority, entry.place);
         self.body_bytes = self.body_bytes.saturating_sub(entry.body_bytes);
@@ -480,7 +479,7 @@ impl Queue {
         }
         match entry.status {
             QueueStatus::Queued => {
-                self.lanes.of_mut(lane).remove(&place);
+                self.lanes.get_mut(lane).remove(&place);
                 self.operators.remove(&(lane, place));
                 self.work_ticks.remove(&(lane, place));
                 self.own.remove(&(lane, place));
@@ -497,10 +496,10 @@ impl Queue {
         }
     }
 
-    /// Records from elsewhere: kept if they are still somewhere. The ledger of whoever wrote them has the rest.
+    /// Adds a record of a snapshot or a fixture, unless its message is over: the ledger has those.
     pub(crate) fn restore(&mut self, mut entry: Entry) {
         if entry.status.replays() || matches!(entry.status, QueueStatus::Parked | QueueStatus::Interjected) {
-            self.unindex(&entry.message.message_id);
+            self.remove_from_indexes(&entry.message.message_id);
             entry.body_bytes = entry.body_bytes.max(entry.message.body_bytes());
             entry.message = self.shorten(entry.message);
             self.insert(entry);

@@ -1,4 +1,4 @@
-//! Budgets: what may be used, what was used, and what of it is handed on to a child.
+//! Budgets: the limits, the usage, and the part that a child gets.
 //!
 //! A limit holds without asking anybody else. A child is granted a part of what its supervisor has left, and that part
 //! counts as used there until the child has said what it really used.
@@ -13,7 +13,7 @@ const DAY_MS: i64 = 24 * 3_600_000;
 /// Days before the last one of which is known what was used on them, for the case that the clock is set back to one.
 const EARLIER_DAYS: usize = 7;
 
-/// What was used besides what the state counts elsewhere (turns and usage of its own).
+/// The usage that the state counts nowhere else: it has the agent's own turns and tokens already.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spending {
     /// Time spent in turns.
@@ -50,9 +50,9 @@ impl Spending {
         }
     }
 
-    /// A day that is not even tomorrow has not begun: the clock was ahead. What was used on it, and before it since today,
-    /// counts for today. Says which days today is made of.
-    pub(super) fn clock_set_back(&mut self, now: Time) -> Vec<i64> {
+    /// A day after tomorrow has not begun: the clock was ahead. The usage of that day, and of the days since today, counts
+    /// for today. Returns the days that were merged.
+    pub(super) fn merge_future_days(&mut self, now: Time) -> Vec<i64> {
         let (today, ahead) = (day_of(now), self.day);
         if ahead <= today.saturating_add(1) {
             return Vec::new();
@@ -63,8 +63,8 @@ impl Spending {
         since_today.into_iter().map(|(day, _)| day).chain([ahead]).collect()
     }
 
-    /// What was used on that day, as far back as it is known.
-    fn on_day(&mut self, day: i64) -> Option<&mut Used> {
+    /// The usage of a day, as far back as it is known.
+    fn usage_of_day(&mut self, day: i64) -> Option<&mut Used> {
         if day == self.day {
             return Some(&mut self.today);
         }
@@ -96,14 +96,14 @@ impl Spending {
 }
 
 impl AgentState {
-    /// What it used itself.
+    /// The usage of the agent itself.
     #[must_use]
     pub fn used(&self) -> Used {
         let turns = self.turns.last_index.saturating_sub(self.accounts.spending.vain_turns);
         Used { turns, wall_ms: self.accounts.spending.wall_ms, usage: self.accounts.usage }
     }
 
-    /// What it used, and its children that are over.
+    /// The usage of the agent and of its ended children.
     #[must_use]
     pub fn used_with_children(&self) -> Used {
         let mut used = self.used();
@@ -111,9 +111,9 @@ impl AgentState {
         used
     }
 
-    /// What its children at work may use.
+    /// The sum of the budgets of its running children.
     #[must_use]
-    pub fn granted(&self) -> Limits {
+    pub fn allowed_to_children(&self) -> Limits {
         Limits::each(|measure| {
             let grants = self.planes.tasks.children().filter_map(|task| task.granted.of(measure));
             grants.fold(None, |sum: Option<u64>, grant| Some(sum.unwrap_or(0).saturating_add(grant)))
@@ -122,22 +122,22 @@ impl AgentState {
 
     /// The limit that keeps it from starting a turn.
     #[must_use]
-    pub fn spent(&self) -> Option<Spent> {
-        self.spent_of(|limits| limits)
+    pub fn spent_limit(&self) -> Option<Spent> {
+        self.find_spent_limit(|limits| limits)
     }
 
     /// The limit that ends a turn between two rounds. The turn itself has been paid for by its start.
     #[must_use]
     pub fn spent_between_rounds(&self) -> Option<Spent> {
-        self.spent_of(|limits| Limits { max_turns: None, ..limits })
+        self.find_spent_limit(|limits| Limits { max_turns: None, ..limits })
     }
 
-    fn spent_of(&self, looked_at: impl Fn(Limits) -> Limits) -> Option<Spent> {
+    fn find_spent_limit(&self, looked_at: impl Fn(Limits) -> Limits) -> Option<Spent> {
         let budget = &self.definition.config.budget;
         if budget.is_none() {
             return None;
         }
-        let granted = self.granted();
+        let granted = self.allowed_to_children();
         let with = |used: Used| move |measure| used.of(measure).saturating_add(granted.of(measure).unwrap_or(0));
         let in_all = looked_at(budget.in_all()).reached(with(self.used_with_children()));
         in_all.map(|reached| Spent { reached, until: None }).or_else(|| {
@@ -155,14 +155,14 @@ impl AgentState {
 
     /// When a day's budget that is spent begins anew.
     #[must_use]
-    pub fn renewal(&self) -> Option<Time> {
-        self.spent().and_then(|spent| spent.until)
+    pub fn next_renewal(&self) -> Option<Time> {
+        self.spent_limit().and_then(|spent| spent.until)
     }
 
-    /// The part that a child made now is granted: half of what is left, of every limit there is. An error says of what
-    /// there is too little.
-    pub fn grant(&self) -> Result<Limits, Reached> {
-        let (budget, granted) = (&self.definition.config.budget, self.granted());
+    /// The budget of a child that is made now: half of the rest of every limit. The error names the limit that has too
+    /// little left.
+    pub fn allowance_for_child(&self) -> Result<Limits, Reached> {
+        let (budget, granted) = (&self.definition.config.budget, self.allowed_to_children());
         let pools = [(budget.in_all(), self.used_with_children()), (budget.daily, self.accounts.spending.today)];
         let mut short = None;
         let grant = Limits::each(|measure| {
@@ -196,10 +196,10 @@ impl AgentState {
     }
 
     /// No model could be asked in the running turn, and its message will be taken again: the turn is not counted.
-    pub(super) fn turn_in_vain(&mut self) {
+    pub(super) fn uncount_turn(&mut self) {
         self.accounts.spending.vain_turns += 1;
         let Some(turn) = &self.turns.current else { return };
-        if let Some(used) = self.accounts.spending.on_day(turn.counted_on) {
+        if let Some(used) = self.accounts.spending.usage_of_day(turn.counted_on) {
             used.turns = used.turns.saturating_sub(1);
         }
         let Some(id) = turn.work_item_id().cloned() else { return };
@@ -220,13 +220,13 @@ impl AgentState {
     }
 
     /// A child is over: what it used takes the place of what it was granted.
-    pub(super) fn child_used(&mut self, at: Time, used: &Used) {
+    pub(super) fn count_child_usage(&mut self, at: Time, used: &Used) {
         self.accounts.spending.children.add(used);
         self.accounts.spending.spend(at, used);
     }
 
     /// Once the budget is no longer reached, the operator is told when it is again.
-    pub(super) fn forget_told(&mut self) {
-        self.accounts.spending.told &= self.spent().is_some();
+    pub(super) fn reset_budget_notice(&mut self) {
+        self.accounts.spending.told &= self.spent_limit().is_some();
     }
 }

@@ -15,9 +15,9 @@ use super::AgentState;
 use super::RecordedDecision;
 use super::accounts::Accounts;
 use super::approval::Approvals;
+use super::child::Departure;
 use super::definition::Definition;
 use super::hint::{Hints, Trigger};
-use super::kin::Leaving;
 use super::lifecycle::{Control, Lifecycle};
 use super::model::{Backoff, ModelFailure, Models};
 use super::pace::Pace;
@@ -29,7 +29,7 @@ use super::timer::Timers;
 use super::token_calibration::TokenCalibration;
 use super::turn::{LastTerminal, Turn, UnknownCall};
 use super::turns::{LastTrigger, Turns};
-use super::unanswered::Unanswered;
+use super::unanswered::UnansweredMessages;
 use super::waiting::Waits;
 use super::work::Work;
 use super::workspace::Workspaces;
@@ -93,11 +93,11 @@ struct StoredState<'a> {
     held: Cow<'a, Option<TurnsHeld>>,
     archived: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    leaving: Cow<'a, Option<Leaving>>,
+    leaving: Cow<'a, Option<Departure>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_said: Cow<'a, Option<String>>,
-    #[serde(default, skip_serializing_if = "Unanswered::is_empty")]
-    unanswered: Cow<'a, Unanswered>,
+    #[serde(default, skip_serializing_if = "UnansweredMessages::is_empty")]
+    unanswered: Cow<'a, UnansweredMessages>,
 }
 
 impl<'a> From<&'a AgentState> for StoredState<'a> {

@@ -1,4 +1,4 @@
-//! Tasks: one monotonic reducer, and what is owed.
+//! Tasks: one monotonic reducer, and the results that are owed.
 //!
 //! A terminal task stays here while its result is owed: until a turn has read it. Then a bounded window remembers it.
 
@@ -32,7 +32,7 @@ pub struct Task {
     pub work_item_id: Option<WorkItemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_agent_id: Option<String>,
-    /// What the child is to be made of, until it runs.
+    /// The specification of the child, until it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<ChildSpec>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct Task {
     pub ended_at: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<TaskEnd>,
-    /// Why it was asked to end: told again with its end.
+    /// The reasons for its cancellation, repeated with its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
     /// The queued message that carries the owed result, where one is under way.
@@ -55,7 +55,7 @@ pub struct Task {
     /// Whether this task hands its work item's work to a child.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delegated: bool,
-    /// What a child may use of its supervisor's budget.
+    /// The part of its supervisor's budget that a child may use.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub granted: Limits,
 }
@@ -209,7 +209,7 @@ impl Tasks {
         self.blocking -= usize::from(task.wait_policy == WaitPolicy::Blocking);
         let task = self.open.remove(id).ok_or_else(|| format!("no task is called {id}"))?;
         self.owed.insert(id.clone(), task);
-        self.reindex(id);
+        self.update_unsent(id);
         self.owed.get(id).ok_or_else(|| format!("no task is called {id}"))
     }
 
@@ -217,15 +217,15 @@ impl Tasks {
         if let Some(task) = self.open.get_mut(id).or_else(|| self.owed.get_mut(id)) {
             change(task);
         }
-        self.reindex(id);
+        self.update_unsent(id);
     }
 
-    /// Whoever was granted something works for somebody else.
-    pub(super) fn forget_grants(&mut self) {
+    /// The children with these budgets work for the original agent, not for its fork.
+    pub(super) fn clear_allowances(&mut self) {
         self.open.values_mut().for_each(|task| task.granted = Limits::default());
     }
 
-    fn reindex(&mut self, id: &TaskId) {
+    fn update_unsent(&mut self, id: &TaskId) {
         if self.owed.get(id).is_some_and(|task| task.result_message.is_none() && !task.held) {
             self.unsent.insert(id.clone());
         } else {
@@ -239,14 +239,14 @@ impl Tasks {
         &self.unsent
     }
 
-    pub(super) fn settle(&mut self, id: &TaskId) -> Result<(), String> {
+    pub(super) fn settle_result(&mut self, id: &TaskId) -> Result<(), String> {
         let task = self.owed.remove(id).ok_or_else(|| format!("nothing is owed of {id}"))?;
-        self.reindex(id);
-        self.remember(task);
+        self.update_unsent(id);
+        self.remember_ended(task);
         Ok(())
     }
 
-    fn remember(&mut self, task: Task) {
+    fn remember_ended(&mut self, task: Task) {
         if self.recent.len() == limits::RECENT_MAX {
             self.recent.pop_front();
         }
@@ -269,9 +269,9 @@ impl Tasks {
         } else if owed {
             let id = task.task_id.clone();
             self.owed.insert(id.clone(), task);
-            self.reindex(&id);
+            self.update_unsent(&id);
         } else if !ended {
-            self.remember(task);
+            self.remember_ended(task);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::told::Told;
+use super::fired_streaks::FiredStreaks;
 use crate::calendar::Calendar;
 use crate::fact::{Schedule, TimerCheckStarted, TimerCreated, TimerFired, TimerMissed, TimerRescheduled};
 use crate::id::{MessageId, Seq, TimerId, WaitId, WorkItemId};
@@ -38,20 +38,20 @@ pub struct Timer {
     pub check: Option<String>,
     /// The occurrence that is being checked. Until that is over, the timer looks at no other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checking: Option<Checking>,
+    pub checking: Option<OccurrenceCheck>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_by: Option<Maker>,
     /// How long after its making it was to fire, where that is what was asked for, and not a time of day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_ms: Option<u64>,
     /// Of a recurring timer: which of its occurrences have fired of late.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Told>,
+    #[serde(default, rename = "told", skip_serializing_if = "Option::is_none")]
+    pub fired: Option<FiredStreaks>,
     pub seq: Seq,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checking {
+pub struct OccurrenceCheck {
     pub due: Time,
     /// Occurrences that are to be told with its tick.
     pub missed: u64,
@@ -59,7 +59,7 @@ pub struct Checking {
 
 /// A run of occurrences: how many, the first and the last of them, and the one that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Due {
+pub struct DueOccurrences {
     pub count: u64,
     pub first: Time,
     pub last: Time,
@@ -69,10 +69,10 @@ pub struct Due {
 impl Schedule {
     /// The occurrence after one.
     #[must_use]
-    pub fn after(&self, occurrence: Time) -> Option<Time> {
+    pub fn occurrence_after(&self, occurrence: Time) -> Option<Time> {
         match self {
             Schedule::Once { .. } => None,
-            Schedule::Cron { cron, time_zone } => calendar(cron, time_zone)?.after(occurrence),
+            Schedule::Cron { cron, time_zone } => parse_calendar(cron, time_zone)?.after(occurrence),
             Schedule::Every { every_ms, .. } => {
                 let next = occurrence.plus_ms(*every_ms);
                 (next > occurrence).then_some(next)
@@ -82,10 +82,10 @@ impl Schedule {
 
     /// The occurrence before one.
     #[must_use]
-    pub fn before(&self, occurrence: Time) -> Option<Time> {
+    pub fn occurrence_before(&self, occurrence: Time) -> Option<Time> {
         match self {
             Schedule::Once { .. } => None,
-            Schedule::Cron { cron, time_zone } => calendar(cron, time_zone)?.before(occurrence),
+            Schedule::Cron { cron, time_zone } => parse_calendar(cron, time_zone)?.before(occurrence),
             Schedule::Every { every_ms, .. } => {
                 let every = i64::try_from(*every_ms).unwrap_or(i64::MAX);
                 Some(Time::from_ms(occurrence.as_ms().saturating_sub(every)))
@@ -96,64 +96,64 @@ impl Schedule {
     /// The run of occurrences from `next` up to now, counted without walking them. `next` is one because the facts say
     /// so, whatever a schedule would say by today's rules.
     #[must_use]
-    pub fn due(&self, next: Time, now: Time) -> Option<Due> {
+    pub fn due_occurrences(&self, next: Time, now: Time) -> Option<DueOccurrences> {
         if next > now {
             return None;
         }
         match self {
-            Schedule::Once { .. } => Some(Due { count: 1, first: next, last: next, next: None }),
+            Schedule::Once { .. } => Some(DueOccurrences { count: 1, first: next, last: next, next: None }),
             Schedule::Cron { cron, time_zone } => {
-                let Some(calendar) = calendar(cron, time_zone) else {
-                    return Some(Due { count: 1, first: next, last: next, next: None });
+                let Some(calendar) = parse_calendar(cron, time_zone) else {
+                    return Some(DueOccurrences { count: 1, first: next, last: next, next: None });
                 };
                 let last = calendar.before(now.plus_ms(1)).unwrap_or(next).max(next);
                 let count = calendar.count(next, now) + 1;
-                Some(Due { count, first: next, last, next: calendar.after(now) })
+                Some(DueOccurrences { count, first: next, last, next: calendar.after(now) })
             }
             Schedule::Every { every_ms, .. } => {
                 let more = now.since_ms(next) / (*every_ms).max(1);
                 let last = next.plus_ms(more * every_ms);
-                Some(Due { count: more + 1, first: next, last, next: self.after(last) })
+                Some(DueOccurrences { count: more + 1, first: next, last, next: self.occurrence_after(last) })
             }
         }
     }
 
     /// The next occurrences from `next` on.
     #[must_use]
-    pub fn upcoming(&self, next: Option<Time>, count: usize) -> Vec<Time> {
-        std::iter::successors(next, |time| self.after(*time)).take(count).collect()
+    pub fn upcoming_occurrences(&self, next: Option<Time>, count: usize) -> Vec<Time> {
+        std::iter::successors(next, |time| self.occurrence_after(*time)).take(count).collect()
     }
 }
 
 /// It was read when the timer was made. A zone that a later database lacks has no further times.
-fn calendar(cron: &str, time_zone: &str) -> Option<Calendar> {
+fn parse_calendar(cron: &str, time_zone: &str) -> Option<Calendar> {
     Calendar::new(cron, time_zone).ok()
 }
 
 impl Timer {
-    pub(super) fn check_started(&mut self, fact: &TimerCheckStarted) {
-        self.looked_at(fact.due);
+    pub(super) fn record_check_start(&mut self, fact: &TimerCheckStarted) {
+        self.record_occurrence(fact.due);
         let missed = self.checking.map_or(0, |checking| checking.missed);
-        self.checking = Some(Checking { due: fact.due, missed });
+        self.checking = Some(OccurrenceCheck { due: fact.due, missed });
         self.next_fire_at = fact.next_fire_at;
     }
 
     /// How many occurrences its tick stands for besides its own.
-    pub(super) fn fired(&mut self, fact: &TimerFired) -> u64 {
+    pub(super) fn record_fire(&mut self, fact: &TimerFired) -> u64 {
         self.fire_count += 1;
         self.last_fired_at = Some(fact.due);
-        self.looked_at(fact.due);
+        self.record_occurrence(fact.due);
         self.next_fire_at = fact.next_fire_at;
         self.undelivered = Some(fact.message_id.clone());
         self.checking.take().map_or(0, |checking| checking.missed)
     }
 
-    pub(super) fn missed(&mut self, fact: &TimerMissed) {
+    pub(super) fn record_missed(&mut self, fact: &TimerMissed) {
         self.missed_count = self.missed_count.saturating_add(fact.count);
         self.next_fire_at = fact.next_fire_at;
         match fact.reason {
             MissedReason::Coalesced | MissedReason::Skipped | MissedReason::FiredBefore => {
-                self.told.iter_mut().for_each(|told| told.passed_over(fact.last));
+                self.fired.iter_mut().for_each(|fired| fired.record_passed_over(fact.last));
                 if let Some(checking) = &mut self.checking {
                     checking.missed = checking.missed.saturating_add(fact.count);
                 }
@@ -162,13 +162,13 @@ impl Timer {
         }
     }
 
-    pub(super) fn rescheduled(&mut self, fact: &TimerRescheduled) {
+    pub(super) fn record_reschedule(&mut self, fact: &TimerRescheduled) {
         self.next_fire_at = Some(fact.to);
-        let Some(told) = &mut self.told else { return };
+        let Some(fired) = &mut self.fired else { return };
         if fact.repeats {
-            *told = Told::default();
+            *fired = FiredStreaks::default();
         } else {
-            told.breaks_off();
+            fired.break_streak();
         }
     }
 
@@ -182,23 +182,23 @@ impl Timer {
         }
     }
 
-    fn looked_at(&mut self, occurrence: Time) {
+    fn record_occurrence(&mut self, occurrence: Time) {
         // A check that is done again is for the same one.
         if self.checking.is_none_or(|checking| checking.due != occurrence)
-            && let Some(told) = &mut self.told
+            && let Some(fired) = &mut self.fired
         {
-            told.fired(occurrence, self.next_fire_at == Some(occurrence));
+            fired.record_fire(occurrence, self.next_fire_at == Some(occurrence));
         }
     }
 
     /// When it is to fire now that the clock was set back to `now`. None where its time stands. With `repeats`,
     /// occurrences that have fired may fire once more.
     #[must_use]
-    pub fn next_from(&self, now: Time, repeats: bool) -> Option<Time> {
+    pub fn next_fire_from(&self, now: Time, repeats: bool) -> Option<Time> {
         let next = self.next_fire_at?;
-        let anew = Told::default();
-        let earlier = match (&self.told, self.after_ms) {
-            (Some(told), _) => (if repeats { &anew } else { told }).next_from(&self.schedule, next, now),
+        let anew = FiredStreaks::default();
+        let earlier = match (&self.fired, self.after_ms) {
+            (Some(fired), _) => (if repeats { &anew } else { fired }).next_fire_from(&self.schedule, next, now),
             (None, after_ms) => after_ms.map(|ms| now.plus_ms(ms)),
         };
         earlier.filter(|earlier| *earlier < next)
@@ -281,9 +281,9 @@ impl Timers {
         if self.active.contains_key(&fact.timer_id) {
             return Err(format!("{} exists already", fact.timer_id));
         }
-        let told = match fact.schedule {
+        let fired = match fact.schedule {
             Schedule::Once { .. } => None,
-            Schedule::Every { .. } | Schedule::Cron { .. } => Some(Told::default()),
+            Schedule::Every { .. } | Schedule::Cron { .. } => Some(FiredStreaks::default()),
         };
         // Older records do not say it; but no wait was ever made for a time of day.
         let of_wait = fact.waiting_intent_id.as_ref().map(|_| fact.next_fire_at.since_ms(at));
@@ -303,7 +303,7 @@ impl Timers {
             checking: None,
             made_by: fact.made_by,
             after_ms: fact.after_ms.or(of_wait),
-            told,
+            fired,
             seq,
         });
         Ok(())

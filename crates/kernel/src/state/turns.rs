@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::turn::{LastTerminal, Turn, UnknownCall};
-use super::unanswered::Unanswered;
+use super::unanswered::UnansweredMessages;
 use crate::continuation::Continuation;
 use crate::fact::ContextCompacted;
 use crate::limits;
@@ -30,7 +30,7 @@ pub struct Turns {
     /// The workspace's tree when a turn last ended.
     pub last_tree: Option<String>,
     /// Messages whose answer was put off.
-    pub unanswered: Unanswered,
+    pub unanswered: UnansweredMessages,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

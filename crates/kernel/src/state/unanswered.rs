@@ -1,5 +1,5 @@
-//! Messages whose answer was put off: their turn is over, and a wait of that turn stands before the answer. They have left
-//! the queue and live here until they are answered, so that nobody takes them for answered before.
+//! Messages whose answer was put off: their turn is over, and a wait of that turn comes before the answer. They have left
+//! the queue and are listed here until they are answered, so that they do not count as answered before.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ use crate::id::MessageId;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Unanswered {
+pub struct UnansweredMessages {
     messages: BTreeSet<MessageId>,
 }
 
-impl Unanswered {
+impl UnansweredMessages {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
@@ -31,7 +31,7 @@ impl Unanswered {
         self.messages.iter()
     }
 
-    pub(super) fn answered(&mut self, id: &MessageId) {
+    pub(super) fn remove(&mut self, id: &MessageId) {
         self.messages.remove(id);
     }
 }
@@ -54,12 +54,12 @@ impl AgentState {
 
     /// Only the turn of the message itself puts it here: one that was answered before stays answered, whatever else its
     /// waits bring.
-    pub(super) fn put_off_answers(&mut self, turn: &Turn, fact: &TurnTerminal) {
+    pub(super) fn update_unanswered(&mut self, turn: &Turn, fact: &TurnTerminal) {
         if fact.returned {
             return;
         }
         for id in self.left_unanswered(turn) {
-            self.turns.unanswered.answered(&id);
+            self.turns.unanswered.remove(&id);
         }
         if turn.puts_off_answer() && fact.error.is_none() && turn.answers() == Some(&turn.message_id) {
             self.turns.unanswered.messages.insert(turn.message_id.clone());

@@ -88,18 +88,18 @@ impl Waits {
         self.by_item.get(item).into_iter().flatten().filter_map(|(_, id)| self.open.get(id))
     }
 
-    /// What holds an item, when something does: the first kind in the order of the decision table.
+    /// The kind of wait that holds an item: the first in the order of the decision table.
     #[must_use]
-    pub fn holding(&self, item: &WorkItemId) -> Option<WaitKind> {
+    pub fn kind_holding(&self, item: &WorkItemId) -> Option<WaitKind> {
         self.by_item.get(item).and_then(BTreeSet::first).map(|(kind, _)| *kind)
     }
 
-    pub fn naming(&self, resource: &Resource) -> impl Iterator<Item = &Wait> {
+    pub fn waits_naming(&self, resource: &Resource) -> impl Iterator<Item = &Wait> {
         self.by_resource.get(resource).into_iter().flatten().filter_map(|id| self.open.get(id))
     }
 
     /// Waits of a kind that name no resource: anything of that kind satisfies them.
-    pub fn unnamed(&self, kind: WaitKind) -> impl Iterator<Item = &Wait> {
+    pub fn unnamed_waits(&self, kind: WaitKind) -> impl Iterator<Item = &Wait> {
         self.unnamed
             .range((kind, WaitId::new(""))..)
             .take_while(move |(k, _)| *k == kind)
@@ -108,7 +108,7 @@ impl Waits {
 
     /// How many waits hold back input that is about `item`: the agent's own, and that item's.
     #[must_use]
-    pub fn parking(&self, item: Option<&WorkItemId>) -> usize {
+    pub fn parking_count(&self, item: Option<&WorkItemId>) -> usize {
         self.agent_parking + item.and_then(|item| self.item_parking.get(item)).copied().unwrap_or(0)
     }
 

@@ -1,7 +1,7 @@
-//! Work items: what the work is, where each item stands, and how often it was offered without anything coming of it.
+//! Work items: their records, their standing, and the offers after which nothing changed.
 //!
-//! `Work` keeps items sorted by where they stand, so that a decision looks at the first of a kind and never at all of
-//! them. Where an item stands is computed in one place (`AgentState::restand`), from its record and its waits.
+//! `Work` indexes items by their standing, so that a decision reads the first of a kind and never walks all of them. The
+//! standing is computed in one place (`Planes::update_standing`), from the item's record and its waits.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -45,7 +45,7 @@ pub struct WorkItem {
     pub seq: Seq,
     #[serde(default)]
     pub ticks: Ticks,
-    /// What turns about it may use. Only a person sets it.
+    /// The limits for turns about it. Only a person sets them.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub budget: Limits,
     #[serde(default)]
@@ -55,7 +55,7 @@ pub struct WorkItem {
     pub told_spent: bool,
 }
 
-/// How the item was offered to the model, and what came of it.
+/// The offers of the item to the model, and their effect.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ticks {
     /// Keys used up in this revision.
@@ -84,13 +84,13 @@ impl Ticks {
     }
 
     /// Something changed: the next offer is due at once, and the count of vain ones begins again.
-    pub(super) fn progress(&mut self) {
+    pub(super) fn record_progress(&mut self) {
         self.idle = 0;
         self.last_at = None;
     }
 
     /// An offer after which nothing had changed.
-    pub(crate) fn came_to_nothing(&mut self, at: Time) {
+    pub(crate) fn record_idle(&mut self, at: Time) {
         self.idle += 1;
         self.last_at = Some(at);
     }
@@ -102,14 +102,14 @@ impl Ticks {
     }
 
     /// A turn about the item ended. One that an operator asked for begins the count of vain offers anew.
-    pub(super) fn turn_ended(&mut self, progressed: bool, by_operator: bool, at: Time) {
+    pub(super) fn record_turn_end(&mut self, progressed: bool, by_operator: bool, at: Time) {
         if by_operator {
             self.idle = 0;
         }
         if progressed {
-            self.progress();
+            self.record_progress();
         } else {
-            self.came_to_nothing(at);
+            self.record_idle(at);
         }
     }
 }
@@ -140,7 +140,7 @@ impl TickRow {
 }
 
 impl WorkItem {
-    pub(super) fn created(fact: &WorkItemCreated, seq: Seq) -> WorkItem {
+    pub(super) fn from_fact(fact: &WorkItemCreated, seq: Seq) -> WorkItem {
         WorkItem {
             work_item_id: fact.work_item_id.clone(),
             revision: 1,
@@ -211,7 +211,7 @@ enum Offer {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Place {
+struct IndexEntry {
     standing: Standing,
     order: Seq,
     offer: Option<Offer>,
@@ -226,7 +226,7 @@ pub struct Work {
     #[serde(default, skip_serializing_if = "TickRow::is_new")]
     row: TickRow,
     #[serde(skip)]
-    places: BTreeMap<WorkItemId, Place>,
+    places: BTreeMap<WorkItemId, IndexEntry>,
     #[serde(skip)]
     standings: BTreeSet<(Standing, Seq, WorkItemId)>,
     #[serde(skip)]
@@ -299,7 +299,7 @@ impl Work {
     }
 
     #[must_use]
-    pub fn row(&self) -> TickRow {
+    pub fn tick_row(&self) -> TickRow {
         self.row
     }
 
@@ -317,7 +317,7 @@ impl Work {
 
     /// Whether an item is among those that were asked for.
     #[must_use]
-    pub fn fits(&self, item: &WorkItem, filter: WorkItemFilter) -> bool {
+    pub fn matches_filter(&self, item: &WorkItem, filter: WorkItemFilter) -> bool {
         let standing = self.readiness(&item.work_item_id);
         let is_current = self.current.as_ref() == Some(&item.work_item_id);
         let open = item.state == WorkItemState::Open;
@@ -408,13 +408,13 @@ impl Work {
     }
 
     /// Items that wait for a person who has not been told of it: stuck, at this revision, or with their budget spent.
-    pub fn untold(&self) -> impl Iterator<Item = &WorkItem> {
+    pub fn unreported_items(&self) -> impl Iterator<Item = &WorkItem> {
         self.untold.iter().filter_map(|id| self.items.get(id))
     }
 
     /// Items whose tick is in the queue or running, by that tick.
     #[must_use]
-    pub fn ticking(&self) -> &BTreeMap<MessageId, WorkItemId> {
+    pub fn items_by_tick(&self) -> &BTreeMap<MessageId, WorkItemId> {
         &self.ticking
     }
 
@@ -433,24 +433,24 @@ impl Work {
         if self.current.as_ref() == Some(id) {
             self.current = None;
         }
-        self.unplace(id);
+        self.remove_from_indexes(id);
         self.spent.remove(id);
         self.untold.remove(id);
         if let Some(tick) = &item.ticks.undelivered {
             self.ticking.remove(tick);
         }
-        self.remember(item);
+        self.remember_completed(item);
         Ok(())
     }
 
-    fn remember(&mut self, item: WorkItem) {
+    fn remember_completed(&mut self, item: WorkItem) {
         if self.recent.len() == limits::RECENT_MAX {
             self.recent.pop_front();
         }
         self.recent.push_back(item);
     }
 
-    fn unplace(&mut self, id: &WorkItemId) {
+    fn remove_from_indexes(&mut self, id: &WorkItemId) {
         let Some(place) = self.places.remove(id) else { return };
         self.standings.remove(&(place.standing, place.order, id.clone()));
         if let Some(count) = self.counts.get_mut(&place.standing) {
@@ -474,8 +474,8 @@ impl Work {
     }
 
     /// Files an item under where it stands now.
-    pub(super) fn place(&mut self, id: &WorkItemId, standing: Standing) {
-        self.unplace(id);
+    pub(super) fn set_standing(&mut self, id: &WorkItemId, standing: Standing) {
+        self.remove_from_indexes(id);
         let Some(item) = self.items.get(id) else { return };
         let (order, recheck_at) = (item.order, item.recheck_at);
         if item.ticks.is_spent() {
@@ -508,20 +508,20 @@ impl Work {
         }
         self.standings.insert((standing, order, id.clone()));
         *self.counts.entry(standing).or_default() += 1;
-        self.places.insert(id.clone(), Place { standing, order, offer, recheck_at });
+        self.places.insert(id.clone(), IndexEntry { standing, order, offer, recheck_at });
     }
 
-    pub(super) fn tick_is_out(&mut self, message: &MessageId, id: &WorkItemId) {
+    pub(super) fn record_tick(&mut self, message: &MessageId, id: &WorkItemId) {
         self.ticking.insert(message.clone(), id.clone());
     }
 
-    pub(super) fn tick_is_over(&mut self, message: &MessageId) -> Option<WorkItemId> {
+    pub(super) fn end_tick(&mut self, message: &MessageId) -> Option<WorkItemId> {
         self.ticking.remove(message)
     }
 
     /// A turn begins: that of a tick goes on with the row, any other ends it. What is spent stays spent until somebody
     /// speaks.
-    pub(super) fn turn_starts(&mut self, by_tick: bool) {
+    pub(super) fn record_turn_start(&mut self, by_tick: bool) {
         if by_tick {
             self.row.fewest = self.row.fewest.or(Some(self.items.len() as u64));
         } else {
@@ -530,7 +530,7 @@ impl Work {
     }
 
     /// The turn of a tick is over. Fewer open items than ever before in the row are progress.
-    pub(super) fn tick_ended(&mut self) {
+    pub(super) fn count_vain_tick(&mut self) {
         let open = self.items.len() as u64;
         if self.row.fewest.is_some_and(|fewest| fewest <= open) {
             self.row.ticks = self.row.ticks.saturating_add(1);
@@ -539,17 +539,17 @@ impl Work {
         }
     }
 
-    pub(super) fn row_is_spent(&mut self) {
+    pub(super) fn mark_row_spent(&mut self) {
         self.row.spent = true;
     }
 
     /// A person has said something, or made an item: work goes on.
-    pub(super) fn begin_row(&mut self) {
+    pub(super) fn begin_tick_row(&mut self) {
         self.row = TickRow::default();
     }
 
     /// All items wait for their next offer no longer: somebody said that it is time to look again.
-    pub(super) fn waiting_offers(&self) -> Vec<WorkItemId> {
+    pub(super) fn delayed_offers(&self) -> Vec<WorkItemId> {
         self.later.iter().map(|(.., id)| id.clone()).collect()
     }
 
@@ -575,9 +575,9 @@ impl Work {
             WorkItemState::Open => self.insert(item),
             WorkItemState::Completed => {
                 self.items.remove(&item.work_item_id);
-                self.unplace(&item.work_item_id);
+                self.remove_from_indexes(&item.work_item_id);
                 if !known {
-                    self.remember(item);
+                    self.remember_completed(item);
                 }
             }
         }

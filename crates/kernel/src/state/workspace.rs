@@ -24,7 +24,7 @@ pub struct Workspace {
     /// Its worktree is being removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removing: bool,
-    /// What is in it is given up, on a person's word.
+    /// A person allowed the removal to discard uncommitted files.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub discard: bool,
     /// Why the last attempt to remove it came to nothing.

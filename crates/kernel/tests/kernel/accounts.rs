@@ -29,7 +29,7 @@ fn line() -> impl Strategy<Value = String> {
 
 /// The occurrences up to the next one, as the schedule has them.
 fn scheduled(schedule: &Schedule, first: Time, next: Option<Time>) -> BTreeSet<Time> {
-    let all = std::iter::successors(Some(first), |at| schedule.after(*at));
+    let all = std::iter::successors(Some(first), |at| schedule.occurrence_after(*at));
     all.take_while(|at| next.is_none_or(|next| *at < next)).collect()
 }
 
@@ -87,7 +87,7 @@ fn stretches(story: &Story, made: &Timer, first: Time) -> Result<Vec<Stretch>, S
                 ..
             }) => checking = None,
             Fact::TimerMissed(fact) => {
-                let run = std::iter::successors(Some(fact.first), |at| made.schedule.after(*at));
+                let run = std::iter::successors(Some(fact.first), |at| made.schedule.occurrence_after(*at));
                 let run: Vec<Time> = run.take_while(|at| *at <= fact.last).collect();
                 if run.len() as u64 != fact.count || run.last() != Some(&fact.last) {
                     return Err(format!("{fact:?} is a run of {}", run.len()));

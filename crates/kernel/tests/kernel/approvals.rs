@@ -1,6 +1,6 @@
 //! Calls that wait for a person: asked once, made once, and nothing but that call (issue 5.5).
 
-use abide_kernel::limits::{GRANT_MS, GRANTS_MAX};
+use abide_kernel::limits::{CALL_PERMIT_MS, CALL_PERMITS_MAX};
 
 use crate::story::{Story, check};
 
@@ -230,20 +230,20 @@ fn a_crash_neither_loses_a_yes_nor_uses_it_twice() {
 fn yeses_are_kept_side_by_side_up_to_a_bound() {
     let mut story = Story::begin();
     story.tell("operator hi").unwrap();
-    for number in 1..=GRANTS_MAX + 1 {
+    for number in 1..=CALL_PERMITS_MAX + 1 {
         story.tell(&format!("round Ask push{number}")).unwrap();
         story.tell(&format!("person DecideApproval appr{number} grant")).unwrap();
-        let grants = story.state.planes.approvals.grants();
-        assert_eq!(grants.len(), number.min(GRANTS_MAX));
+        let grants = story.state.planes.approvals.permits();
+        assert_eq!(grants.len(), number.min(CALL_PERMITS_MAX));
         assert_eq!(grants.back().unwrap().call, format!("push{number}"));
     }
-    assert_eq!(story.state.planes.approvals.grants()[0].call, "push2");
+    assert_eq!(story.state.planes.approvals.permits()[0].call, "push2");
 }
 
 /// A yes that nobody used is over after its time, to the millisecond.
 #[test]
 fn a_grant_ends_at_its_time() {
-    for (later, calls) in [(GRANT_MS - 1, &["one", "two"][..]), (GRANT_MS, &["two"])] {
+    for (later, calls) in [(CALL_PERMIT_MS - 1, &["one", "two"][..]), (CALL_PERMIT_MS, &["two"])] {
         let mut story = Story::begin();
         let asked =
             ["operator go", "round Ask one", "operator go", "round Ask two", "person DecideApproval appr1 grant"];
@@ -251,7 +251,8 @@ fn a_grant_ends_at_its_time() {
         // The decision itself takes a millisecond.
         story.tell(&format!("advance {}ms", later - 1)).unwrap();
         story.tell("person DecideApproval appr2 grant").unwrap();
-        let grants: Vec<&str> = story.state.planes.approvals.grants().iter().map(|grant| grant.call.as_str()).collect();
+        let grants: Vec<&str> =
+            story.state.planes.approvals.permits().iter().map(|grant| grant.call.as_str()).collect();
         assert_eq!(grants, calls);
     }
 }

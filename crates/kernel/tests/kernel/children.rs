@@ -18,7 +18,7 @@ use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{
     ChildWorkspace, DecisionKind, HoldCause, Ownership, PlanStatus, ProviderError, TaskStatus, WaitKind, WorkspaceMode,
 };
-use abide_kernel::wake::{CHILDREN_CHANGING, HELD, Wake, wake};
+use abide_kernel::wake::{CHILDREN_CHANGING, HELD, Wake, compute_wake};
 use abide_kernel::{AgentState, admit, carry_out, decide, limits};
 use serde_json::Value;
 
@@ -173,7 +173,7 @@ fn what_was_under_way_about_children_is_asked_again_after_a_cut() {
     lead.ask(Input::RunTask { task_id: running, recovery: None }).unwrap();
     lead.ask(Input::RunTask { task_id: ending.clone(), recovery: None }).unwrap();
     lead.ask(Input::Act { by: "anna".to_owned(), act: RecordCall::StopTask { task_id: ending.clone() } }).unwrap();
-    assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
+    assert_eq!(compute_wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
     for _ in 0..2 {
         let again = lead.boot();
         assert!(
@@ -196,13 +196,13 @@ fn a_child_with_nothing_left_to_do_reports_until_it_is_heard_and_is_gone() {
     };
     let said = ("lead".to_owned(), TaskStatus::Completed, TaskId::new("task_1"), "It is built.".to_owned());
     assert_eq!(report(&child.effects), Some(said.clone()));
-    assert_eq!(wake(&child.state), Wake::AtOnce { why: "leaving" });
+    assert_eq!(compute_wake(&child.state), Wake::AtOnce { why: "leaving" });
     assert_eq!(report(&child.boot()), Some(said));
     // Nothing brings it back in between.
     assert_eq!(child.ask(Input::Start).unwrap_err().code, ErrorCode::Leaving);
     child.ask(Input::SupervisorHeard).unwrap();
     assert!(child.state.lifecycle.archived);
-    assert_eq!(wake(&child.state), Wake::Never);
+    assert_eq!(compute_wake(&child.state), Wake::Never);
 }
 
 /// Who asks about the parent learns whom to ask next; and nobody is told to write to a child.
@@ -414,7 +414,7 @@ fn a_child_whose_turns_are_held_keeps_its_task() {
             })
             .unwrap();
         assert_eq!((child.state.turns.current.is_none(), &child.state.lifecycle.leaving), (true, &None), "{error}");
-        assert!(matches!(wake(&child.state), Wake::At { why: HELD, .. }), "{error}");
+        assert!(matches!(compute_wake(&child.state), Wake::At { why: HELD, .. }), "{error}");
         child.ask(Input::ReleaseTurns { cause, evidence: "mended".to_owned() }).unwrap();
         child.said("All of it.", Vec::new());
         let leaving = child.state.lifecycle.leaving.as_ref().expect("it leaves");
@@ -570,7 +570,7 @@ fn a_quarantined_supervisor_dismisses_its_children() {
     let dismissed =
         |effect: &Effect| matches!(effect, Effect::Child(ChildEffect::Dismiss { task_id: of, .. }) if *of == task_id);
     assert!(lead.effects.iter().any(dismissed), "{:?}", lead.effects);
-    assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
+    assert_eq!(compute_wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
 }
 
 /// A new process reads these agents before anybody is awake, whatever else they are in the index for.
@@ -580,10 +580,10 @@ fn that_children_are_dismissed_is_the_first_reason_to_be_woken() {
     lead.start_turn();
     let task_id = task_of(&lead.said("", vec![spawn()])[0]);
     lead.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
-    assert_eq!(wake(&lead.state), Wake::AtOnce { why: "turn_running" });
+    assert_eq!(compute_wake(&lead.state), Wake::AtOnce { why: "turn_running" });
     lead.said("", vec![RecordCall::StopTask { task_id }]);
     assert!(lead.state.turns.current.is_some(), "its turn goes on");
-    assert_eq!(wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
+    assert_eq!(compute_wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
 }
 
 #[test]
@@ -716,7 +716,7 @@ fn a_child_reports_when_all_of_its_worktrees_are_gone() {
     assert_eq!((removing(&child), is_reporting(&child)), (1, false));
     child.ask(removed("two", Some("p1"))).unwrap();
     assert!(is_reporting(&child));
-    let end = child.state.lifecycle.leaving.as_ref().unwrap().end(TaskId::new("task_1"));
+    let end = child.state.lifecycle.leaving.as_ref().unwrap().task_end(TaskId::new("task_1"));
     let merge = |root: &str| {
         format!("Its commits are on the branch abide/{root}: git fetch abide, then git merge abide/{root}.")
     };
@@ -745,7 +745,7 @@ fn a_long_report_is_cut_to_a_line() {
     child.said(&"x".repeat(bound + 5), Vec::new());
     let leaving = child.state.lifecycle.leaving.clone().unwrap();
     let said = leaving.text.len();
-    let end = leaving.end(TaskId::new("task_1"));
+    let end = leaving.task_end(TaskId::new("task_1"));
     assert_eq!((end.output_tail.len(), end.output_bytes, end.truncated), (said.min(bound), said as u64, said > bound));
     for (text, left, tail, truncated) in [
         ("x".repeat(bound), vec![], bound, false),
@@ -754,7 +754,8 @@ fn a_long_report_is_cut_to_a_line() {
         ("x".repeat(bound - 4), vec!["left".to_owned()], bound, true),
         (String::new(), vec!["left".to_owned()], 4, false),
     ] {
-        let end = abide_kernel::state::kin::Leaving { text, left, ..leaving.clone() }.end(TaskId::new("task_1"));
+        let end =
+            abide_kernel::state::child::Departure { text, left, ..leaving.clone() }.task_end(TaskId::new("task_1"));
         assert_eq!((end.output_tail.len(), end.truncated), (tail, truncated));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use abide_kernel::Fact;
 use abide_kernel::input::Input;
-use abide_kernel::limits::TIMER_RUNS_MAX;
+use abide_kernel::limits::TIMER_STREAKS_MAX;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{RecordCall, When};
 use abide_kernel::vocabulary::{CatchUp, MissedReason};
@@ -331,7 +331,7 @@ fn an_occurrence_that_was_passed_over_fires_when_its_time_comes_again() {
 /// So many runs are remembered: of one more, the oldest is forgotten.
 #[test]
 fn the_runs_that_are_remembered_are_bounded() {
-    for (count, after_ms) in [(TIMER_RUNS_MAX, 60_000), (TIMER_RUNS_MAX + 1, 0)] {
+    for (count, after_ms) in [(TIMER_STREAKS_MAX, 60_000), (TIMER_STREAKS_MAX + 1, 0)] {
         let mut story = runs(count);
         let first = fired(&story)[0];
         let back = 30 + (count - 1) * 180;

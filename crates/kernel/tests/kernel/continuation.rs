@@ -3,7 +3,7 @@
 
 use abide_kernel::id::{MessageId, TaskId, WaitId};
 use abide_kernel::message::{Message, Subject, SubjectRecord};
-use abide_kernel::scheduler::continuation::{Classified, classify};
+use abide_kernel::scheduler::continuation::{Classification, classify};
 use abide_kernel::vocabulary::{ContinuationClass, MessageKind, TriggerKind};
 
 use crate::story::{Story, tell};
@@ -101,7 +101,7 @@ fn mismatched_timer() {
     };
     let tick = Message { text: Some("tea".to_owned()), ..Message::new(MessageId::new("msg_1"), subject) };
     let classified = classify(&story.state, &tick);
-    assert!(matches!(classified, Classified::Reduce { .. }), "{classified:?}");
+    assert!(matches!(classified, Classification::Reduce { .. }), "{classified:?}");
     assert_eq!(classified.continuation().class, ContinuationClass::LivenessOnly);
     assert_eq!(classified.continuation().evidence, ["mismatched_timer"]);
 }

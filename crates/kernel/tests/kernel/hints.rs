@@ -35,7 +35,7 @@ fn sources_are_bounded_and_known_ones_go_on() {
 fn a_source_is_known_while_its_tick_is_under_way() {
     let mut story = told("wake source=door knock\noperator hi");
     assert_eq!(story.state.planes.hints.undelivered().len(), 1);
-    assert!(story.state.planes.hints.knows("door") && !story.state.planes.hints.knows("bell"));
+    assert!(story.state.planes.hints.has_source("door") && !story.state.planes.hints.has_source("bell"));
     assert_eq!((story.state.planes.hints.sources(), story.state.planes.hints.pending().len()), (1, 0));
     wake(&mut story, "door", None);
     assert_eq!((story.state.planes.hints.sources(), story.state.planes.hints.pending().len()), (2, 1));

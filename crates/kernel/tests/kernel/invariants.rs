@@ -43,7 +43,7 @@ impl Plant {
     /// Which invariants it breaks.
     fn breaks(&self) -> Vec<&'static str> {
         let change = Change { before: &self.before, fact: &self.fact, after: &self.after };
-        invariants::check(change, self.at_rest).iter().map(|violation| violation.invariant).collect()
+        invariants::check_invariants(change, self.at_rest).iter().map(|violation| violation.invariant).collect()
     }
 }
 

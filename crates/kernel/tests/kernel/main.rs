@@ -51,6 +51,7 @@ mod rows;
 mod shapes;
 mod shapes_shown;
 mod standing;
+mod stored_states;
 mod story;
 mod subjects;
 mod tasks;

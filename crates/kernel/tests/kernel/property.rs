@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use abide_kernel::explain::why;
 use abide_kernel::fixture::{self, Fixture, History};
 use abide_kernel::vocabulary::Standing;
-use abide_kernel::wake::{Wake, wake};
+use abide_kernel::wake::{Wake, compute_wake};
 use abide_kernel::{AgentState, Fact, decide};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -131,7 +131,7 @@ fn keys(story: &Story) -> Vec<String> {
 
 /// Whether there is work that nothing holds back, and an agent that could do it.
 fn must_wake(state: &AgentState) -> bool {
-    let paid_for = state.spent().is_none();
+    let paid_for = state.spent_limit().is_none();
     let owner = state.lifecycle.is_runnable() && state.turns.current.is_none() && paid_for;
     owner && (state.planes.work.count(Standing::Runnable) > 0 || state.planes.queue.queued() > 0)
 }
@@ -171,6 +171,6 @@ proptest! {
     #[test]
     fn work_that_could_be_done_has_a_next_wake(lines in prop::collection::vec(line(), 1..60)) {
         let story = told(&lines);
-        prop_assert!(!must_wake(&story.state) || wake(&story.state) != Wake::Never);
+        prop_assert!(!must_wake(&story.state) || compute_wake(&story.state) != Wake::Never);
     }
 }

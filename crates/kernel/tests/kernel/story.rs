@@ -219,7 +219,7 @@ impl Story {
                 self.outcomes.merge(&row, self.now);
             }
             let change = Change { before: &before, fact: &read, after: &self.replayed };
-            let violations = invariants::check(change, index == last);
+            let violations = invariants::check_invariants(change, index == last);
             assert!(violations.is_empty(), "after {read:?}: {violations:?}");
             self.names.learn(std::str::from_utf8(&bytes).unwrap());
             if let Some(line) = show::show(&fact) {

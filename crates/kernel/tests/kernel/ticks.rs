@@ -601,9 +601,9 @@ fn a_row_begins_anew_at_the_fewest_items_that_there_were() {
         &mut story,
         &[&begun[..], &spent].concat().iter().map(|&line| line.to_owned()).collect::<Vec<_>>()
     ));
-    assert_eq!(story.state.planes.work.row().ticks, 1);
+    assert_eq!(story.state.planes.work.tick_row().ticks, 1);
     story.tell("round done").unwrap();
-    assert_eq!(story.state.planes.work.row().ticks, 0);
+    assert_eq!(story.state.planes.work.tick_row().ticks, 0);
     let goes_on = |turn: &usize| {
         runs_after(&mut story, &[format!("round UpdateWorkItem w2 plan={turn}"), "round done".to_owned()])
     };
@@ -619,7 +619,7 @@ fn items_that_a_person_makes_begin_the_row_anew() {
     for turn in 1..=49 {
         assert!(runs_after(&mut story, &[format!("round UpdateWorkItem w1 plan={turn}"), "round done".to_owned()]));
     }
-    assert_eq!(story.state.planes.work.row().ticks, 49);
+    assert_eq!(story.state.planes.work.tick_row().ticks, 49);
     story.tell("person CreateWorkItem second").unwrap();
     assert!(runs_after(&mut story, &["round UpdateWorkItem w1 plan=b".to_owned(), "round done".to_owned()]));
     assert!(!story.state.planes.work.is_spent());
@@ -639,7 +639,7 @@ fn a_turn_of_another_cause_begins_the_row_anew() {
     story.tell("round UpdateWorkItem w1 plan=last").unwrap();
     story.tell("event news").unwrap();
     assert!(runs_after(&mut story, &["round done".to_owned()]));
-    assert_eq!(story.state.planes.work.row().ticks, 0);
+    assert_eq!(story.state.planes.work.tick_row().ticks, 0);
     assert!(runs_after(&mut story, &["round done".to_owned()]));
     work(&mut story, 50..99);
 }

@@ -51,7 +51,8 @@ async fn open(call: Call, filter: WorkItemFilter) -> Met {
     let look = move |state: &AgentState, _: Time| {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let items = state.planes.work.items().range((from, Bound::Unbounded)).map(|(_, item)| item);
-        let fitting = items.filter(|item| state.planes.work.fits(item, filter)).map(|item| state.work_item_view(item));
+        let fitting =
+            items.filter(|item| state.planes.work.matches_filter(item, filter)).map(|item| state.work_item_view(item));
         (!state.lifecycle.archived).then(|| page::enough(fitting, limit))
     };
     let seen = call.app.host.look(&id, look).await.map_err(|error| problems::ask(error, id.as_str()))?;

@@ -6,7 +6,7 @@ use abide_kernel::id::AgentId;
 use abide_kernel::limits::{CLOCK_SLACK_MS, PROVIDER_RETRY_MAX_MS};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::DecisionKind;
-use abide_kernel::wake::{Wake, wake};
+use abide_kernel::wake::{Wake, compute_wake};
 use abide_kernel::{AgentState, decide};
 use abide_ledger::StreamId;
 
@@ -94,7 +94,7 @@ fn check_nothing_due(state: &AgentState, now: Time) -> Result<(), String> {
     if !state.lifecycle.is_runnable() || state.turns.current.is_some() {
         return Ok(());
     }
-    match wake(state) {
+    match compute_wake(state) {
         Wake::Never
         | Wake::AtOnce { why: "tasks_running" | "worktree_removing" | "children_changing" | "check_running" } => Ok(()),
         Wake::At { due, .. } if due > now => Ok(()),

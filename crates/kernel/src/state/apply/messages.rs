@@ -1,4 +1,4 @@
-//! What facts about messages change.
+//! The changes that facts about messages make.
 
 use super::Applied;
 use crate::fact::{BriefRecorded, MessageAborted, MessageInterjected, MessageProcessed, MessageQueued};
@@ -17,7 +17,7 @@ impl AgentState {
         self.lifecycle.resting = false;
         self.turns.supersede_last_terminal();
         match message.kind() {
-            MessageKind::OperatorPrompt => self.operator_spoke()?,
+            MessageKind::OperatorPrompt => self.resume_spent_work()?,
             MessageKind::SystemTick => self.tick_queued(message),
             MessageKind::ChannelEvent
             | MessageKind::WebhookEvent
@@ -34,10 +34,10 @@ impl AgentState {
     }
 
     /// Work that waited for the operator may go on.
-    fn operator_spoke(&mut self) -> Applied {
-        self.planes.work.begin_row();
+    fn resume_spent_work(&mut self) -> Applied {
+        self.planes.work.begin_tick_row();
         for id in self.planes.work.spent_items() {
-            self.planes.work.edit(&id, |item| item.ticks.progress())?;
+            self.planes.work.edit(&id, |item| item.ticks.record_progress())?;
             self.planes.update_standing(&id);
         }
         Ok(())
@@ -47,7 +47,7 @@ impl AgentState {
         match (message.tick(), message.work_item_id()) {
             (Some(TickKind::WakeHint), _) => {
                 let source = message.origin.id.clone().unwrap_or_default();
-                self.planes.hints.delivered_as(&source, &message.message_id);
+                self.planes.hints.record_delivery(&source, &message.message_id);
             }
             (Some(TickKind::ContinueActive | TickKind::QueuedAvailable), Some(item)) => {
                 // An item that is gone by now has nothing to count; the tick itself is dealt with when it is taken.
@@ -55,7 +55,7 @@ impl AgentState {
                     item.ticks.attempts += 1;
                     item.ticks.undelivered = Some(message.message_id.clone());
                 });
-                self.planes.work.tick_is_out(&message.message_id, item);
+                self.planes.work.record_tick(&message.message_id, item);
                 self.planes.update_standing(item);
             }
             (Some(TickKind::ContinueActive | TickKind::QueuedAvailable), None)
@@ -69,12 +69,12 @@ impl AgentState {
             .queue
             .get(&fact.message_id)
             .is_some_and(|entry| entry.message.tick() == Some(TickKind::WakeHint) && entry.continuation.is_none());
-        self.message_gone(&fact.message_id, &[QueueStatus::Dequeued])?;
+        self.remove_message(&fact.message_id, &[QueueStatus::Dequeued])?;
         for joined in self.planes.queue.joined_to(&fact.message_id) {
             self.planes.queue.remove_from(&joined, &[QueueStatus::Interjected])?;
         }
         if blank_hint {
-            for id in self.planes.work.waiting_offers() {
+            for id in self.planes.work.delayed_offers() {
                 self.planes.work.edit(&id, |item| item.ticks.last_at = None)?;
                 self.planes.update_standing(&id);
             }
@@ -89,9 +89,9 @@ impl AgentState {
         let task = entry.and_then(|entry| entry.message.task_id().cloned());
         // Older facts do not name it.
         let answers = entry.and_then(|entry| entry.answers.clone());
-        self.message_gone(&fact.message_id, from)?;
+        self.remove_message(&fact.message_id, from)?;
         if let Some(answers) = answers {
-            self.turns.unanswered.answered(&answers);
+            self.turns.unanswered.remove(&answers);
         }
         if let Some(task) = task.filter(|_| fact.given_up) {
             self.planes.tasks.edit(&task, |task| task.held = true);
@@ -100,21 +100,21 @@ impl AgentState {
     }
 
     /// An acknowledgement leaves it open.
-    pub(super) fn brief_answers(&mut self, brief: &BriefRecorded) {
+    pub(super) fn record_brief_answer(&mut self, brief: &BriefRecorded) {
         let answered = match brief.kind {
             BriefKind::Result | BriefKind::Failure => brief.message_id.as_ref(),
             BriefKind::Ack => None,
         };
         if let Some(id) = answered {
-            self.turns.unanswered.answered(id);
+            self.turns.unanswered.remove(id);
         }
     }
 
     /// A message leaves the state; whatever it carried is no longer under way.
-    pub(super) fn message_gone(&mut self, id: &MessageId, from: &[QueueStatus]) -> Applied {
+    pub(super) fn remove_message(&mut self, id: &MessageId, from: &[QueueStatus]) -> Applied {
         let entry = self.planes.queue.remove_from(id, from)?;
-        self.planes.hints.tick_is_over(id);
-        if let Some(item) = self.planes.work.tick_is_over(id) {
+        self.planes.hints.end_tick(id);
+        if let Some(item) = self.planes.work.end_tick(id) {
             let _gone = self.planes.work.edit(&item, |item| item.ticks.undelivered = None);
             self.planes.update_standing(&item);
         }
@@ -134,21 +134,26 @@ impl AgentState {
     }
 
     pub(super) fn message_interjected(&mut self, fact: &MessageInterjected) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         if turn.message_id != fact.joined {
             return Err(format!("the turn is not about {}", fact.joined));
         }
         let is_safe = matches!(turn.phase, Phase::Safe { .. });
         turn.rounds.interject(is_safe && fact.safe_point == SafePoint::AfterModelRound);
-        // What had joined the interjection in an earlier turn of its own comes along.
+        // Interjections that joined this message in an earlier turn of its own come along.
         for earlier in self.planes.queue.joined_to(&fact.message_id) {
             self.planes.queue.edit(&earlier, |entry| entry.joined = Some(fact.joined.clone()));
         }
-        self.planes.queue.shift(&fact.message_id, &[QueueStatus::Queued], QueueStatus::Interjected, |entry| {
-            entry.joined = Some(fact.joined.clone());
-            entry.not_before = None;
-        })?;
-        // Whatever an operator says brings along the results that wait for one.
+        self.planes.queue.change_status(
+            &fact.message_id,
+            &[QueueStatus::Queued],
+            QueueStatus::Interjected,
+            |entry| {
+                entry.joined = Some(fact.joined.clone());
+                entry.not_before = None;
+            },
+        )?;
+        // An operator's message brings along the results that wait for one.
         let held = self.planes.tasks.owed().values().filter(|task| task.held).take(limits::RECENT_MAX);
         let held: Vec<_> = held.map(|task| task.task_id.clone()).collect();
         if let Some(turn) = &mut self.turns.current {

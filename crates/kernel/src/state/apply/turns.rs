@@ -1,4 +1,4 @@
-//! What facts about turns change.
+//! The changes that facts about turns make.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,9 @@ impl AgentState {
         let entry = entry.ok_or_else(|| format!("{} was not taken", fact.message_id))?;
         let (message, again) = (entry.message.clone(), entry.taken > 1);
         if message.self_caused && !again {
-            self.accounts.pace.count(at, self.definition.limits.self_turns_per_hour);
+            self.accounts.pace.count_turn(at, self.definition.limits.self_turns_per_hour);
         }
-        self.planes.work.turn_starts(message.is_work_tick());
+        self.planes.work.record_turn_start(message.is_work_tick());
         self.turns.last_trigger =
             Some(LastTrigger { kind: fact.continuation.trigger_kind, work_tick: message.is_work_tick() });
         self.turns.last_continuation = Some(fact.continuation.clone());
@@ -74,32 +74,32 @@ impl AgentState {
     /// the turn made has changed by that.
     pub(super) fn turn_bound(&mut self, fact: &TurnBound, at: Time) -> Applied {
         self.spend_time(at);
-        let left = self.turn_of(&fact.exec_id)?.clone();
+        let left = self.running_turn(&fact.exec_id)?.clone();
         let Some(item) = self.planes.work.open(&fact.work_item_id) else {
             return Err(format!("{} is not an open work item", fact.work_item_id));
         };
         let progressed = item.order > left.seq;
         self.count_item_turn(&left, false, at)?;
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         turn.item = Some(BoundItem { work_item_id: fact.work_item_id.clone(), progressed });
         self.planes.work.edit(&fact.work_item_id, |item| item.used.add(&Used::turn()))?;
         self.planes.update_standing(&fact.work_item_id);
         Ok(())
     }
 
-    pub(super) fn turn_of(&mut self, exec: &ExecId) -> Result<&mut Turn, String> {
+    pub(super) fn running_turn(&mut self, exec: &ExecId) -> Result<&mut Turn, String> {
         self.turns.current.as_mut().filter(|turn| turn.exec_id == *exec).ok_or_else(|| format!("{exec} does not run"))
     }
 
-    /// What a provider wants back stands until one says otherwise.
-    pub(super) fn remember_provider_state(&mut self, carry: Option<&ProviderState>) {
+    /// The carried state stands until a provider replaces it.
+    pub(super) fn set_carry(&mut self, carry: Option<&ProviderState>) {
         if let Some(carry) = carry {
             self.models.carry = Some(carry.clone());
         }
     }
 
     pub(super) fn assistant_round(&mut self, fact: &AssistantRoundRecorded) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         if turn.phase != Phase::Model || turn.round != fact.round {
             return Err(format!("round {} is not under way", fact.round));
         }
@@ -115,7 +115,7 @@ impl AgentState {
     }
 
     pub(super) fn tool_started(&mut self, fact: &ToolStarted) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         let Phase::Tools { running, waiting, .. } = &mut turn.phase else {
             return Err("no calls are open".to_owned());
         };
@@ -129,7 +129,7 @@ impl AgentState {
     }
 
     pub(super) fn tool_finished(&mut self, fact: &ToolFinished, at: Time) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?;
+        let turn = self.running_turn(&fact.exec_id)?;
         let Phase::Tools { running, ends_turn, .. } = &mut turn.phase else {
             return Err("no calls are open".to_owned());
         };
@@ -141,12 +141,12 @@ impl AgentState {
         let known = fact.status != ToolStatus::Unknown;
         self.planes.queue.edit(&message, |entry| {
             if fact.repeated {
-                entry.guard.refuse();
+                entry.guard.record_refused();
             } else if fact.cut {
-                entry.guard.cut_off();
+                entry.guard.record_truncated();
             } else if known {
                 let result = result_hash(fact.status.as_str(), &fact.result);
-                entry.guard.finished(call_hash(&call.tool, &call.input), result);
+                entry.guard.record_result(call_hash(&call.tool, &call.input), result);
             }
         });
         if fact.status == ToolStatus::Unknown {
@@ -156,7 +156,7 @@ impl AgentState {
         Ok(())
     }
 
-    /// Which call a task comes out of: the call is still under way.
+    /// Records the call that made a task. The call is still in progress.
     pub(super) fn remember_call(&mut self, fact: &TaskCreated) {
         let Some(Turn { phase: Phase::Tools { running, .. }, .. }) = &self.turns.current else { return };
         let call = fact.call_id.as_ref().and_then(|id| running.get(id));
@@ -165,8 +165,8 @@ impl AgentState {
     }
 
     pub(super) fn turn_aborted(&mut self, fact: &TurnAborted, at: Time) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?.clone();
-        // How long it ran before it was cut, nobody knows: the process may have been gone for days.
+        let turn = self.running_turn(&fact.exec_id)?.clone();
+        // The duration of a turn that was cut off is unknown: the process may have been gone for days.
         if fact.reason != AbortReason::Cut && !fact.process_ended {
             self.spend_time(at);
         }
@@ -179,15 +179,15 @@ impl AgentState {
     }
 
     pub(super) fn turn_terminal(&mut self, fact: &TurnTerminal, at: Time) -> Applied {
-        let turn = self.turn_of(&fact.exec_id)?.clone();
+        let turn = self.running_turn(&fact.exec_id)?.clone();
         self.spend_time(at);
-        // As above: a provider that could not be reached says nothing about the work.
+        // As above: an unreachable provider says nothing about the work.
         if !fact.returned {
             self.count_turn(&turn, fact.tree.as_deref(), at)?;
         } else if turn.rounds.count == 0 {
-            self.turn_in_vain();
+            self.uncount_turn();
         }
-        self.put_off_answers(&turn, fact);
+        self.update_unanswered(&turn, fact);
         self.end_turn(fact.terminal_kind, fact.error.as_deref());
         self.turns.last_terminal.iter_mut().for_each(|last| last.is_truncated = fact.cut);
         if self.definition.identity.supervisor.is_some() && !fact.returned {
@@ -202,7 +202,7 @@ impl AgentState {
 
     pub(super) fn end_turn(&mut self, kind: TerminalKind, error: Option<&str>) {
         self.turns.current = None;
-        let error = error.map(|text| limits::clip(text, limits::TROUBLE_BYTES).to_owned());
+        let error = error.map(|text| limits::clip(text, limits::MODEL_ERROR_BYTES).to_owned());
         let (turn_index, seq) = (self.turns.last_index, self.seq);
         self.turns.last_terminal =
             Some(LastTerminal { turn_index, kind, seq, superseded: false, is_truncated: false, error });
@@ -216,7 +216,7 @@ impl AgentState {
         }
         let message = self.planes.queue.get(&turn.message_id).map(|entry| &entry.message);
         if message.is_some_and(|message| message.is_work_tick()) {
-            self.planes.work.tick_ended();
+            self.planes.work.count_vain_tick();
         }
         self.count_item_turn(turn, tree_changed, at)
     }
@@ -228,7 +228,7 @@ impl AgentState {
             return Ok(());
         };
         let progressed = tree_changed || turn.item.as_ref().is_some_and(|item| item.progressed);
-        self.planes.work.edit(&id, |item| item.ticks.turn_ended(progressed, by_operator, at))?;
+        self.planes.work.edit(&id, |item| item.ticks.record_turn_end(progressed, by_operator, at))?;
         self.planes.update_standing(&id);
         Ok(())
     }

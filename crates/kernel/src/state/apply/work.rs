@@ -1,4 +1,4 @@
-//! What facts about work items change, and what counts as progress of one.
+//! The changes that facts about work items make, and the rules for progress of an item.
 
 use super::Applied;
 use crate::fact::{WorkItemCompleted, WorkItemCreated, WorkItemPicked, WorkItemUpdated};
@@ -9,15 +9,15 @@ use crate::vocabulary::{Maker, WorkItemState};
 
 impl AgentState {
     /// Something about an item changed that is not in its record: its waits, its tasks, the focus.
-    pub(super) fn item_changed(&mut self, item: Option<WorkItemId>) -> Applied {
+    pub(super) fn record_item_change(&mut self, item: Option<WorkItemId>) -> Applied {
         let Some(id) = item.filter(|id| self.planes.work.open(id).is_some()) else { return Ok(()) };
-        self.planes.work.edit(&id, |item| item.ticks.progress())?;
-        self.progressed(&id);
+        self.planes.work.edit(&id, |item| item.ticks.record_progress())?;
+        self.record_item_progress(&id);
         self.planes.update_standing(&id);
         Ok(())
     }
 
-    pub(super) fn progressed(&mut self, id: &WorkItemId) {
+    pub(super) fn record_item_progress(&mut self, id: &WorkItemId) {
         let bound = self.turns.current.as_mut().and_then(|turn| turn.item.as_mut());
         if let Some(item) = bound.filter(|item| item.work_item_id == *id) {
             item.progressed = true;
@@ -30,9 +30,9 @@ impl AgentState {
         }
         match fact.made_by {
             Some(Maker::Model) => {}
-            Some(Maker::Person) | None => self.planes.work.begin_row(),
+            Some(Maker::Person) | None => self.planes.work.begin_tick_row(),
         }
-        self.planes.work.insert(WorkItem::created(fact, self.seq));
+        self.planes.work.insert(WorkItem::from_fact(fact, self.seq));
         self.planes.update_standing(&fact.work_item_id);
         Ok(())
     }
@@ -42,7 +42,7 @@ impl AgentState {
             return Err(format!("{} is not an open work item", fact.work_item_id));
         }
         self.planes.work.current = Some(fact.work_item_id.clone());
-        self.item_changed(Some(fact.work_item_id.clone()))
+        self.record_item_change(Some(fact.work_item_id.clone()))
     }
 
     pub(super) fn work_item_updated(&mut self, fact: &WorkItemUpdated) -> Applied {
@@ -76,7 +76,7 @@ impl AgentState {
             item.recheck_at = None;
             item.report = Some(fact.report.clone());
         })?;
-        self.planes.approvals.end_grants_of(&fact.work_item_id);
+        self.planes.approvals.end_permits_of(&fact.work_item_id);
         self.planes.work.complete(&fact.work_item_id)
     }
 
@@ -93,9 +93,9 @@ impl AgentState {
             item.revision = revision;
             item.seq = seq;
             item.ticks.attempts = 0;
-            item.ticks.progress();
+            item.ticks.record_progress();
         })?;
-        self.progressed(id);
+        self.record_item_progress(id);
         self.planes.update_standing(id);
         Ok(())
     }

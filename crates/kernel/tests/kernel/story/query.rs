@@ -7,11 +7,11 @@ use abide_kernel::effect::{
 };
 use abide_kernel::explain::why;
 use abide_kernel::id::{MessageId, WorkItemId};
-use abide_kernel::scheduler::closure::closure;
-use abide_kernel::scheduler::posture::posture;
+use abide_kernel::scheduler::closure::compute_closure;
+use abide_kernel::scheduler::posture::compute_posture;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::vocabulary::WorkItemFilter;
-use abide_kernel::wake::{Wake, wake};
+use abide_kernel::wake::{Wake, compute_wake};
 
 use super::Story;
 use super::names::span;
@@ -41,18 +41,18 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
             let id = MessageId::new(story.names.long(rest)?);
             format!("outcome {}", story.outcomes.show(state, story.now, &id))
         }
-        "posture" => posture(state).to_string(),
+        "posture" => compute_posture(state).to_string(),
         "closure" => {
-            let closure = closure(state);
+            let closure = compute_closure(state);
             let outcome = closure.outcome.map_or("none", |outcome| outcome.as_str());
             let waits = closure.waiting_reason.map(|reason| format!(" {reason}")).unwrap_or_default();
             format!("{outcome}{waits} {}", closure.runtime_posture)
         }
-        "closing" => closure(state).evidence.join(", "),
+        "closing" => compute_closure(state).evidence.join(", "),
         "list" => {
             let filter = WorkItemFilter::parse(rest).ok_or("no such filter")?;
             let items = state.planes.work.items().values().chain(state.planes.work.recent());
-            let fitting = items.filter(|item| state.planes.work.fits(item, filter));
+            let fitting = items.filter(|item| state.planes.work.matches_filter(item, filter));
             let names: Vec<String> = fitting.map(|item| story.short(item.work_item_id.as_str())).collect();
             format!("{rest}: {}", names.join(" ")).trim_end().to_owned()
         }
@@ -82,7 +82,7 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
             let sources: Vec<&str> = state.planes.hints.pending().keys().map(String::as_str).collect();
             if sources.is_empty() { "none".to_owned() } else { sources.join(", ") }
         }
-        "wake?" => match wake(state) {
+        "wake?" => match compute_wake(state) {
             Wake::Never => "never".to_owned(),
             Wake::AtOnce { why } => format!("at once: {why}"),
             Wake::At { due, why } => format!("{}: {why}", span(due)),

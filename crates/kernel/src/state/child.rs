@@ -9,26 +9,26 @@ use crate::limits;
 use crate::vocabulary::TaskStatus;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Leaving {
+pub struct Departure {
     pub status: TaskStatus,
     pub text: String,
     pub evidence: Vec<String>,
-    /// What became of its worktrees.
+    /// For each of its worktrees, one sentence about the branch, the patch or the error that is left of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
-    /// Nothing is left but to tell the supervisor.
+    /// Everything is released, and only the report to the supervisor is left.
     pub reporting: bool,
 }
 
-impl Leaving {
-    pub(super) fn of(fact: &ChildLeaving) -> Leaving {
+impl Departure {
+    pub(super) fn from_fact(fact: &ChildLeaving) -> Departure {
         let ChildLeaving { status, text, evidence } = fact.clone();
-        Leaving { status, text, evidence, left: Vec::new(), reporting: false }
+        Departure { status, text, evidence, left: Vec::new(), reporting: false }
     }
 
-    /// The end of the supervisor's task. What became of a worktree comes last: the end of a text is what is kept of it.
+    /// The end of the supervisor's task. The sentences about worktrees come last, because the end of a text is kept.
     #[must_use]
-    pub fn end(&self, task_id: TaskId) -> TaskEnd {
+    pub fn task_end(&self, task_id: TaskId) -> TaskEnd {
         let told: usize = self.left.iter().map(|line| line.len() + 1).sum();
         let text = limits::clip(&self.text, limits::LINE_BYTES.saturating_sub(told));
         let truncated = text.len() < self.text.len();
@@ -57,8 +57,8 @@ impl AgentState {
     }
 }
 
-/// What a supervisor wants to know about a worktree that is gone.
-pub(super) fn left_of(fact: &WorktreeRemoved) -> Vec<String> {
+/// Sentences for the supervisor about a removed worktree: its branches and its patch.
+pub(super) fn describe_removed_worktree(fact: &WorktreeRemoved) -> Vec<String> {
     let branches = fact
         .branches
         .iter()
