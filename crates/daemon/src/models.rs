@@ -252,7 +252,7 @@ async fn small_call(model: &Model) -> Result<Reply, ProviderFailure> {
     match model {
         Model::Remote(remote) => call_once(remote).await,
         Model::Echo | Model::Script { .. } => {
-            let mut message = Message::bare(MessageId::new("msg_test"), MessageKind::OperatorPrompt);
+            let mut message = Message::new(MessageId::new("msg_test"), MessageKind::OperatorPrompt);
             message.text = Some(HELLO.to_owned());
             let call = ModelCall {
                 model: model.to_string(),

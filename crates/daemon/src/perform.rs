@@ -10,10 +10,10 @@ use abide_effects::transient;
 use abide_engine::{Clock, Deltas, Perform};
 use abide_kernel::Fact;
 use abide_kernel::config::{AgentLimits, DefaultModels};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TimerCheckEffect, TriggerEffect, TurnEffect};
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
-use abide_kernel::input::{Input, Refusal, Remains, Reply};
+use abide_kernel::input::{BootContext, Input, Refusal, Reply};
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Address, RecordCall, ToolCall};
@@ -48,7 +48,7 @@ struct EffectPerformer {
 impl Perform for EffectPerformer {
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job<Vec<Input>>> {
         match effect {
-            Effect::CallModel { exec_id, round, call } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, call }) => {
                 let (prompt_loop, hooks, policy) =
                     (self.prompt_loop.clone(), Arc::clone(&self.hooks), Arc::clone(&self.policy));
                 let (agent, author) = (agent.clone(), call.author.clone());
@@ -69,28 +69,21 @@ impl Perform for EffectPerformer {
                     said
                 }))
             }
-            Effect::RunTool { ref call_id, .. } => {
+            Effect::Turn(TurnEffect::RunTool { ref call_id, .. }) => {
                 let policy = self.policy.of_call(agent, call_id);
                 self.executor.perform_under(policy, agent, effect)
             }
-            Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
-            | Effect::EndTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::RunCheck { .. }
-            | Effect::ReleaseWorkspace { .. }
-            | Effect::RemoveWorktree { .. } => self.executor.perform(agent, effect),
-            Effect::ForgetSecret { trigger_id } => {
+            Effect::Command(_) | Effect::TimerCheck(TimerCheckEffect::Run { .. }) | Effect::Workspace(_) => {
+                self.executor.perform(agent, effect)
+            }
+            Effect::Trigger(TriggerEffect::ForgetSecret { trigger_id }) => {
                 self.hooks.remove_secret(agent, &trigger_id);
                 None
             }
             // The loop itself sees to other agents.
-            Effect::AnswerCall { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. } => None,
+            Effect::Turn(TurnEffect::AnswerCall { .. }) | Effect::Child(_) => None,
             // The loop ends its own jobs.
-            Effect::EndExec { .. } | Effect::EndCheck { .. } => None,
+            Effect::Turn(TurnEffect::EndExec { .. }) | Effect::TimerCheck(TimerCheckEffect::End { .. }) => None,
         }
     }
 
@@ -101,8 +94,8 @@ impl Perform for EffectPerformer {
         self.prompt_loop.recorded(agent, facts);
     }
 
-    fn remains(&self, agent: &AgentId) -> Remains {
-        Remains {
+    fn boot_context(&self, agent: &AgentId) -> BootContext {
+        BootContext {
             models: Some(self.models.clone()),
             limits: Some(self.limits),
             holds_turns: self.holds.holds(agent),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use abide_effects::policy::{CallPolicy, Caller, Policy};
 use abide_effects::transient::is_transient;
 use abide_kernel::id::{AgentId, CallId};
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::{Call, ToolCall};
 use abide_private::read_regular;
 
@@ -84,7 +84,13 @@ impl PolicyFile {
     }
 
     /// The calls of a reply, as far as the policy lets them be. `workspace` is where they would run.
-    pub async fn judge(&self, agent: &AgentId, place: &Place, workspace: PathBuf, calls: Vec<Call>) -> Vec<Call> {
+    pub async fn judge(
+        &self,
+        agent: &AgentId,
+        place: &ToolPlacement,
+        workspace: PathBuf,
+        calls: Vec<Call>,
+    ) -> Vec<Call> {
         let judged = if calls.is_empty() { calls } else { self.judge_all(agent, place, workspace, calls).await };
         let asked = judged.iter().filter_map(|call| match &call.parsed {
             ToolCall::NeedsApproval(ask) => Some((call.call_id.clone(), ask.digest.clone())),
@@ -113,7 +119,13 @@ impl PolicyFile {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).remove(agent);
     }
 
-    async fn judge_all(&self, agent: &AgentId, place: &Place, workspace: PathBuf, calls: Vec<Call>) -> Vec<Call> {
+    async fn judge_all(
+        &self,
+        agent: &AgentId,
+        place: &ToolPlacement,
+        workspace: PathBuf,
+        calls: Vec<Call>,
+    ) -> Vec<Call> {
         let (policy, agent, makers, rule_folders) =
             (self.current(), agent.clone(), place.makers.clone(), place.rule_folders());
         let looks_at_files = policy.looks_at_files();

@@ -18,7 +18,7 @@ use abide_kernel::explain::FolderUse;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::refusal::{ErrorCode, Refusal};
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::tool::{TaskInput, TaskOutput};
 use abide_kernel::views::task::OutputRead;
@@ -131,7 +131,7 @@ impl Services for DaemonServices {
         })
     }
 
-    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> ServiceResult<'a, Surroundings> {
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: ToolPlacement) -> ServiceResult<'a, Surroundings> {
         Box::pin(async move {
             let around = self.executor.read_surroundings(agent, &place, self.policy.current()).await;
             let writable = self.executor.writable_settings(&place).await;
@@ -167,7 +167,7 @@ impl Services for DaemonServices {
         })
     }
 
-    fn folder_use<'a>(&'a self, agent: &'a AgentId, place: Place) -> ServiceFuture<'a, FolderUse> {
+    fn folder_use<'a>(&'a self, agent: &'a AgentId, place: ToolPlacement) -> ServiceFuture<'a, FolderUse> {
         Box::pin(async move { self.executor.folder_use(agent, &place).await })
     }
 

@@ -26,11 +26,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect, TimerCheckEffect, TurnEffect, WorkspaceEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
-use abide_kernel::input::{Input, Reads, Refusal, Remains, Removal};
+use abide_kernel::input::{BootContext, Input, Reads, Refusal, Removal};
 use abide_kernel::refusal::ErrorCode;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ExecutorCall;
 use abide_kernel::vocabulary::ToolStatus;
@@ -107,7 +107,7 @@ struct ToolRun {
     call_id: CallId,
     tool: String,
     input: Value,
-    place: Place,
+    place: ToolPlacement,
     policy: CallPolicy,
 }
 
@@ -233,7 +233,7 @@ impl Executor {
     fn start_job(&self, policy: CallPolicy, agent: &AgentId, effect: Effect) -> Option<Job> {
         let (executor, agent) = (self.clone(), agent.clone());
         match effect {
-            Effect::RunTool { exec_id, call_id, tool, input, call, place } => {
+            Effect::Turn(TurnEffect::RunTool { exec_id, call_id, tool, input, call, place }) => {
                 let mut slot = self.0.order.enqueue(&exec_id, call.side_effect());
                 Some(Box::pin(async move {
                     slot.wait().await;
@@ -242,7 +242,7 @@ impl Executor {
                     tool_inputs(run.exec_id, run.call_id, came_to)
                 }))
             }
-            Effect::StartTask { task_id, command, place } => {
+            Effect::Command(CommandEffect::Start { task_id, command, place }) => {
                 // Registered before the command runs, so that a stop that comes first is not lost.
                 self.0.tasks.begin_start(&agent, &task_id);
                 Some(Box::pin(async move {
@@ -251,18 +251,18 @@ impl Executor {
                     came_of_it
                 }))
             }
-            Effect::AwaitTask { task_id } => {
+            Effect::Command(CommandEffect::Await { task_id }) => {
                 Some(Box::pin(async move { vec![executor.0.tasks.wait_for_end(&agent, task_id).await] }))
             }
-            Effect::EndTask { task_id, force } => {
+            Effect::Command(CommandEffect::End { task_id, force }) => {
                 let unknown = self.0.tasks.request_end(&agent, &task_id, force);
                 Some(Box::pin(async move { unknown.into_iter().collect() }))
             }
-            Effect::CloseTask { task_id } => {
+            Effect::Command(CommandEffect::Close { task_id }) => {
                 self.0.tasks.close(&agent, &task_id);
                 None
             }
-            Effect::ReleaseWorkspace { workspace, action } => {
+            Effect::Workspace(WorkspaceEffect::Release { workspace, action }) => {
                 // From now on, not from when the job begins: waiting callers are served before the agent's next turn.
                 self.0.folders.end_holds(&agent);
                 Some(Box::pin(async move {
@@ -273,34 +273,30 @@ impl Executor {
                     (!held).then_some(released).into_iter().collect()
                 }))
             }
-            Effect::RemoveWorktree { workspace } => Some(Box::pin(async move {
+            Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => Some(Box::pin(async move {
                 let root = workspace.root.clone();
                 let removal = run_blocking(move || executor.remove_worktree(&agent, &workspace)).await;
                 vec![Input::FinishRemoval { root, removal: removal.map_err(|refusal| refusal.message) }]
             })),
-            Effect::RunCheck { timer_id, due, command, place } => {
+            Effect::TimerCheck(TimerCheckEffect::Run { timer_id, due, command, place }) => {
                 Some(Box::pin(async move { executor.run_timer_check(&agent, timer_id, due, command, &place).await }))
             }
-            Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::AnswerCall { .. }
-            | Effect::CallModel { .. }
-            | Effect::EndExec { .. }
-            | Effect::EndCheck { .. }
-            | Effect::ForgetSecret { .. } => None,
+            Effect::Child(_)
+            | Effect::Turn(TurnEffect::AnswerCall { .. } | TurnEffect::CallModel { .. } | TurnEffect::EndExec { .. })
+            | Effect::TimerCheck(TimerCheckEffect::End { .. })
+            | Effect::Trigger(_) => None,
         }
     }
 
     /// The leftovers of an agent that is read from its records. A loop that lives never loses a command, so commands
     /// that are still held for an agent that is read anew belong to a call that was cut off: they are ended.
     #[must_use]
-    pub fn collect_leftovers(&self, agent: &AgentId) -> Remains {
+    pub fn collect_leftovers(&self, agent: &AgentId) -> BootContext {
         let mut ended: BTreeMap<TaskId, Vec<String>> = self.0.tasks.drop_all(agent);
         ended.extend(self.0.swept.lock().unwrap_or_else(PoisonError::into_inner).clone());
         let mask = self.0.secrets.mask();
         ended.values_mut().for_each(|evidence| mask.mask_strings(evidence));
-        Remains { ended, occupied: self.0.folders.recorded_folder(agent), ..Remains::default() }
+        BootContext { ended, occupied: self.0.folders.recorded_folder(agent), ..BootContext::default() }
     }
 
     /// Releases a folder that the agent still holds when it comes to rest: it has no turn and no command.
@@ -396,7 +392,7 @@ impl Executor {
     }
 
     /// A hash of the content of the folder that an agent works in, to detect changes.
-    pub async fn tree_hash(&self, place: Place) -> Option<String> {
+    pub async fn tree_hash(&self, place: ToolPlacement) -> Option<String> {
         let root = place.workspace?.root;
         let repositories = self.0.repositories.clone();
         run_blocking(move || repositories.tree_hash(&repositories.validate_recorded(Path::new(&root)).ok()?)).await

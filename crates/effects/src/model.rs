@@ -17,6 +17,7 @@ use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{CallId, ExecId};
 use abide_kernel::input::{Reply, Spent};
 use abide_kernel::message::Message;
+use abide_kernel::open_json::ProviderState;
 use abide_kernel::prompt::image::images_in;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::Value;
@@ -69,7 +70,7 @@ pub struct ProviderFailure {
     pub retry_after_ms: Option<u64>,
     pub message: String,
     /// The value that the provider wants back with its next call. None: the previous one.
-    pub carry: Option<Value>,
+    pub carry: Option<ProviderState>,
     /// The usage that is charged all the same.
     pub spent: Option<Box<Spent>>,
     /// Of an `auth` failure: the key may not use this model, and may work for others of its provider.

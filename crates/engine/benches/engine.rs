@@ -11,9 +11,9 @@ use std::time::Instant;
 use abide_engine::{Core, Request, fold_until};
 use abide_kernel::AgentState;
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Input, NewMessage, Remains, Reply};
+use abide_kernel::input::{BootContext, Input, NewMessage, Reply};
 use abide_kernel::time::Time;
 use abide_ledger::{Ledger, Options, StreamId};
 
@@ -116,7 +116,7 @@ impl Driver<'_> {
         self.core.ask(Request::new(1, input));
         while self.commit_once() {
             for effect in self.core.take_outputs().effects {
-                if let Effect::CallModel { exec_id, round, .. } = effect {
+                if let Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) = effect {
                     let reply = reply();
                     self.core.ask(Request::new(1, Input::FinishRound { exec_id, round, reply }));
                 }
@@ -195,7 +195,7 @@ fn boot(home: &Path) {
         let open = ledger.wakes(None, usize::MAX).unwrap();
         for (stream, _) in &open {
             let id = AgentId::new(stream.agent_name().unwrap()).unwrap();
-            Core::<AgentState>::recover(&ledger, &id, Remains::default()).unwrap().unwrap();
+            Core::<AgentState>::recover(&ledger, &id, BootContext::default()).unwrap().unwrap();
         }
         let time = start.elapsed().as_secs_f64() * 1e3;
         assert!(home == empty.path() || open.len() as u64 == OPEN, "{} agents are open", open.len());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use abide_engine::{Clock, Host, Perform};
 use abide_kernel::AgentState;
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId};
 use abide_kernel::input::{Input, NewMessage, Reply};
 use abide_kernel::time::Time;
@@ -27,25 +27,16 @@ struct Echo;
 impl Perform for Echo {
     fn perform(&self, _: &AgentId, effect: Effect) -> Option<futures_util::future::BoxFuture<'static, Vec<Input>>> {
         match effect {
-            Effect::CallModel { exec_id, round, call } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, call }) => {
                 let reply = Reply { text: call.message.text.clone().unwrap_or_default(), ..Reply::default() };
                 Some(Box::pin(async move { vec![Input::FinishRound { exec_id, round, reply }] }))
             }
-            Effect::RunTool { .. }
-            | Effect::AnswerCall { .. }
-            | Effect::EndExec { .. }
-            | Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
-            | Effect::EndTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::RemoveWorktree { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::RunCheck { .. }
-            | Effect::EndCheck { .. }
-            | Effect::ReleaseWorkspace { .. }
-            | Effect::ForgetSecret { .. } => None,
+            Effect::Turn(TurnEffect::RunTool { .. } | TurnEffect::AnswerCall { .. } | TurnEffect::EndExec { .. })
+            | Effect::Command(_)
+            | Effect::Workspace(_)
+            | Effect::Child(_)
+            | Effect::TimerCheck(_)
+            | Effect::Trigger(_) => None,
         }
     }
 }
@@ -402,7 +393,7 @@ fn counted(flag: &str, home: &Path, turns: u64) -> f64 {
 pub fn measured(turns: u64, home: &Path) {
     let ledger = Ledger::open(home, Options::default()).unwrap();
     let mut core =
-        abide_engine::Core::<AgentState>::recover(&ledger, &agent(0), abide_kernel::input::Remains::default())
+        abide_engine::Core::<AgentState>::recover(&ledger, &agent(0), abide_kernel::input::BootContext::default())
             .unwrap()
             .unwrap();
     let mut driver = Driver { ledger: &ledger, core: &mut core, now: Time::from_ms(1_750_000_000_000), draws: 1 << 40 };

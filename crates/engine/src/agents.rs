@@ -20,7 +20,7 @@ use std::sync::Arc;
 use abide_kernel::effect::Effect;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, ExecId, Seq};
-use abide_kernel::input::{Input, Refusal, Remains};
+use abide_kernel::input::{BootContext, Input, Refusal};
 use abide_kernel::time::Time;
 use abide_kernel::views::agent::AgentSummary;
 use abide_kernel::wake::HELD;
@@ -51,8 +51,8 @@ pub trait Perform: Send + Sync + 'static {
     fn recorded(&self, _agent: &AgentId, _facts: Vec<(Seq, Time, Fact)>) {}
 
     /// The rest of an agent in the world when it is read from its records.
-    fn remains(&self, _agent: &AgentId) -> Remains {
-        Remains::default()
+    fn boot_context(&self, _agent: &AgentId) -> BootContext {
+        BootContext::default()
     }
 
     /// The usage of a model call that was ended and can't report it itself.
@@ -147,8 +147,8 @@ impl StreamKind for Agents {
         }
     }
 
-    fn boot(&self, agent: &AgentId) -> Remains {
-        self.perform.remains(agent)
+    fn boot(&self, agent: &AgentId) -> BootContext {
+        self.perform.boot_context(agent)
     }
 
     fn perform(actor: &mut Actor<Agents>, effect: Effect) {

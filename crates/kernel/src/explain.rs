@@ -3,9 +3,9 @@
 
 pub(crate) mod budget;
 mod folder;
-mod hands;
 mod model;
 mod pace;
+mod tasks;
 mod work;
 
 pub use folder::{FolderHolder, FolderUse, FolderWait, HeldFolder, add_folder_use};
@@ -39,7 +39,7 @@ pub fn why(state: &AgentState, decision: Decision) -> Why {
         scheduling_posture: compute_posture(state),
         waiting_on: waiting_on(state).into_iter().map(shown).collect(),
         would_wake,
-        notes: hands::notes(state)
+        notes: tasks::notes(state)
             .into_iter()
             .chain(granted(state))
             .chain(budget::notes(state))
@@ -64,13 +64,13 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         let what = format!("{} for {holder}{reason}", awaited(wait.kind, wait.resource.as_ref()));
         on.push(WaitingOn { what, since: Some(wait.created_at), seq: wait.seq });
     }
-    on.extend(hands::tasks(state));
-    on.extend(hands::checks(state));
+    on.extend(tasks::tasks(state));
+    on.extend(tasks::checks(state));
     for approval in state.planes.approvals.pending().values().take(NAMED) {
         let what = format!("the approval {}: {}{}", approval.approval_id, approval.summary, or_else(approval));
         on.push(WaitingOn { what, since: None, seq: approval.seq });
     }
-    on.extend(work::held(state));
+    on.extend(work::held_items(state));
     on
 }
 
@@ -198,7 +198,7 @@ fn failure_besides(state: &AgentState, decision: &Decision) -> Option<String> {
     let last = state.turns.last_failure().filter(|_| waits && !is_about_it)?;
     Some(match (last.kind, last.error.as_deref()) {
         (TerminalKind::Aborted, _) => "Its last turn was aborted.".to_owned(),
-        (kind, Some(error)) => format!("Its last turn failed ({kind}): {}.", gist(error)),
+        (kind, Some(error)) => format!("Its last turn failed ({kind}): {}.", shorten(error)),
         (kind, None) => format!("Its last turn failed ({kind}); its briefs say why."),
     })
 }
@@ -226,7 +226,7 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
                 format!("{id} is stopped; {} for it. Start it to go on.", waiting_messages(waiting))
             }
         },
-        (DecisionKind::Noop, Reason::TurnInProgress) => match hands::under_way(state) {
+        (DecisionKind::Noop, Reason::TurnInProgress) => match tasks::under_way(state) {
             None => model::until_it_answers(state).unwrap_or_else(|| format!("{id} is running a turn.")),
             Some(tools) => format!("{id} is running a turn; under way in it: {tools}."),
         },
@@ -239,7 +239,7 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
         (DecisionKind::WaitForTask, _) => {
             let known = decision.task_id.as_ref().and_then(|task| state.planes.tasks.open().get(task));
             let task = match (known, &decision.task_id) {
-                (Some(task), _) => hands::named(task),
+                (Some(task), _) => tasks::named(task),
                 (None, Some(id)) => id.to_string(),
                 (None, None) => "a task".to_owned(),
             };
@@ -254,7 +254,7 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
         }
         (DecisionKind::WaitForTimer, _) => work::until_a_time(state, decision, &objective),
         (DecisionKind::Sleep | DecisionKind::StayIdle, _) => match state.turns.last_failure().map(|last| last.kind) {
-            None => match hands::until_it_ends(state) {
+            None => match tasks::until_it_ends(state) {
                 None => format!("{id} has nothing to do; a message will wake it."),
                 Some(end) => format!("{id} has nothing to do until {end}; a message will wake it too."),
             },
@@ -263,7 +263,8 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
             }
             Some(kind) => {
                 let error = state.turns.last_failure().and_then(|last| last.error.as_deref());
-                let error = error.map_or_else(|| "; its briefs say why".to_owned(), |text| format!(": {}", gist(text)));
+                let error =
+                    error.map_or_else(|| "; its briefs say why".to_owned(), |text| format!(": {}", shorten(text)));
                 format!("{id} has nothing to do: its last turn failed ({kind}){error}. A message will wake it.")
             }
         },
@@ -280,7 +281,7 @@ fn waiting_messages(count: usize) -> String {
 }
 
 /// The beginning of what went wrong, on one line and without its full stop. A provider may have sent a page.
-fn gist(text: &str) -> String {
+fn shorten(text: &str) -> String {
     const GIST_BYTES: usize = 320;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     work::beginning(&line, GIST_BYTES).trim_end_matches(['.', ':']).to_owned()

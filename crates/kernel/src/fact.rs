@@ -5,10 +5,10 @@
 //! old shape, and the golden file of the old shape stays. An unknown kind is an error; it is never skipped.
 
 mod budget;
+mod children;
 mod clock;
 mod control;
 mod hold;
-mod kin;
 mod message;
 pub mod reader;
 mod records;
@@ -24,10 +24,10 @@ use serde::{Deserialize, Serialize};
 use crate::pack;
 
 pub use budget::*;
+pub use children::*;
 pub use clock::*;
 pub use control::*;
 pub use hold::*;
-pub use kin::*;
 pub use message::*;
 pub use records::*;
 pub use task::*;

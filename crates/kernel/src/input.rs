@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::open_json::{JsonBody, ProviderState};
 pub use crate::refusal::Refusal;
 
 use crate::budget::Usage;
@@ -25,7 +26,7 @@ pub enum Input {
         start: bool,
     },
     /// A supervisor's task comes to life as an agent of its own.
-    CreateChild(Box<FirstDay>),
+    CreateChild(Box<CreateChild>),
     /// A child's supervisor wants it no longer.
     Dismiss {
         evidence: Vec<String>,
@@ -54,7 +55,7 @@ pub enum Input {
     },
     /// The process is new: whatever was in flight is cut.
     Boot {
-        remains: Remains,
+        context: BootContext,
     },
     Quarantine {
         reason: String,
@@ -98,7 +99,7 @@ pub enum Input {
         error: ProviderError,
         retry_after_ms: Option<u64>,
         message: String,
-        carry: Option<Value>,
+        carry: Option<ProviderState>,
         /// A draw, by which the wait until the next try is longer or shorter.
         jitter: u16,
         /// What it took all the same.
@@ -189,7 +190,7 @@ pub enum Input {
 
 /// All that a child starts with, in one commit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FirstDay {
+pub struct CreateChild {
     pub identity: Identity,
     pub config: Config,
     pub message: String,
@@ -206,7 +207,7 @@ pub struct Reads {
 
 /// What is left in the world of an agent that is read again: by a new process, or by this one after a sleep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Remains {
+pub struct BootContext {
     /// What had to be done to be sure that nothing of a task runs, by task.
     pub ended: BTreeMap<TaskId, Vec<String>>,
     /// The workspace that is still kept for it.
@@ -234,7 +235,7 @@ pub struct NewMessage {
     pub message_id: Option<MessageId>,
     pub kind: Option<MessageKind>,
     pub text: Option<String>,
-    pub json: Option<Value>,
+    pub json: Option<JsonBody>,
     pub priority: Option<Priority>,
     /// Which sender of that kind: fills the origin's id.
     pub origin_id: Option<String>,
@@ -269,11 +270,11 @@ pub struct Reply {
     pub usage: Usage,
     pub elapsed_ms: Option<u64>,
     /// What the provider wants back with its next call, whatever happens in between.
-    pub carry: Option<Value>,
+    pub carry: Option<ProviderState>,
     /// Which model answered, where it was one that has to be paid.
     pub model: Option<String>,
     /// What the provider wants back with this round, whenever it is shown again.
-    pub sealed: Option<Value>,
+    pub sealed: Option<ProviderState>,
     /// Why the model stopped, in its provider's word, where it is not the usual one.
     pub stop: Option<String>,
     /// How many tokens the request was thought to have.

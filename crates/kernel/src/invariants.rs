@@ -97,7 +97,7 @@ fn stopped_runtime_processes_no_message(change: Change<'_>) -> Result<(), String
 }
 
 fn paused_runtime_starts_no_turn(change: Change<'_>) -> Result<(), String> {
-    let ticks = matches!(change.fact, Fact::MessageQueued(fact) if fact.message.tick.is_some());
+    let ticks = matches!(change.fact, Fact::MessageQueued(fact) if fact.message.tick().is_some());
     let acts = ticks || matches!(change.fact, Fact::TurnStarted(_) | Fact::RoundStarted(_));
     ensure(!acts || change.before.lifecycle.is_runnable(), || format!("{} while not runnable", change.fact.kind()))
 }
@@ -178,12 +178,12 @@ fn one_tick_under_way_per_item(change: Change<'_>) -> Result<(), String> {
     let mut keys: Vec<&str> = Vec::new();
     let mut items = Vec::new();
     for entry in change.after.planes.queue.entries() {
-        if let Some(key) = entry.message.idempotency_key.as_deref().filter(|_| entry.message.tick.is_some()) {
+        if let Some(key) = entry.message.idempotency_key().filter(|_| entry.message.tick().is_some()) {
             ensure(!keys.contains(&key), || format!("the key {key} is in the queue twice"))?;
             keys.push(key);
         }
         if entry.message.is_work_tick() {
-            let item = entry.message.work_item_id.as_ref();
+            let item = entry.message.work_item_id();
             ensure(!items.contains(&item), || format!("{item:?} has two ticks under way"))?;
             items.push(item);
         }
@@ -197,7 +197,7 @@ fn one_tick_under_way_per_item(change: Change<'_>) -> Result<(), String> {
 fn tick_has_evidence(change: Change<'_>) -> Result<(), String> {
     match change.fact {
         Fact::MessageQueued(queued) if queued.message.is_work_tick() => {
-            let key = queued.message.idempotency_key.as_deref().unwrap_or_default();
+            let key = queued.message.idempotency_key().unwrap_or_default();
             let named = change.before.decision().is_some_and(|decision| {
                 decision.kind == DecisionKind::EmitSystemTick && decision.evidence.contains(&format!("key {key}"))
             });
@@ -225,7 +225,7 @@ fn tick_has_evidence(change: Change<'_>) -> Result<(), String> {
 fn wake_hints_are_liveness_signals(change: Change<'_>) -> Result<(), String> {
     let Fact::TurnStarted(turn) = change.fact else { return Ok(()) };
     let Some(entry) = change.before.planes.queue.get(&turn.message_id) else { return Ok(()) };
-    let blank_hint = entry.message.tick == Some(TickKind::WakeHint) && !entry.message.is_contentful();
+    let blank_hint = entry.message.tick() == Some(TickKind::WakeHint) && !entry.message.is_contentful();
     let resumes = turn.continuation.class == ContinuationClass::ResumeExpectedWait;
     ensure(!blank_hint || resumes, || format!("a blank hint started {}", turn.exec_id))
 }
@@ -235,18 +235,18 @@ fn mismatched_triggers_satisfy_nothing(change: Change<'_>) -> Result<(), String>
     let Some(wait) = change.before.planes.waits.get(&fact.waiting_intent_id) else { return Ok(()) };
     let Some(entry) = fact.message_id.as_ref().and_then(|id| change.before.planes.queue.get(id)) else { return Ok(()) };
     ensure(could_satisfy(&entry.message, wait), || {
-        format!("{} ({}) ended {wait:?}", entry.message.message_id, entry.message.kind)
+        format!("{} ({}) ended {wait:?}", entry.message.message_id, entry.message.kind())
     })
 }
 
 /// A second, blunter reading of what may end a wait: the right kind, and the very resource where one is named.
 fn could_satisfy(message: &Message, wait: &Wait) -> bool {
     let kind_fits = match wait.kind {
-        WaitKind::Operator => matches!(message.kind, MessageKind::OperatorPrompt | MessageKind::InternalFollowup),
-        WaitKind::Task => message.kind == MessageKind::TaskResult,
-        WaitKind::Timer | WaitKind::Sleep => message.kind == MessageKind::TimerTick,
+        WaitKind::Operator => matches!(message.kind(), MessageKind::OperatorPrompt | MessageKind::InternalFollowup),
+        WaitKind::Task => message.kind() == MessageKind::TaskResult,
+        WaitKind::Timer | WaitKind::Sleep => message.kind() == MessageKind::TimerTick,
         WaitKind::External => matches!(
-            message.kind,
+            message.kind(),
             MessageKind::ChannelEvent
                 | MessageKind::WebhookEvent
                 | MessageKind::CallbackEvent
@@ -254,14 +254,14 @@ fn could_satisfy(message: &Message, wait: &Wait) -> bool {
                 | MessageKind::InternalFollowup
         ),
     };
-    let named = message.waiting_intent_id.as_ref() == Some(&wait.waiting_intent_id);
+    let named = message.waiting_intent_id() == Some(&wait.waiting_intent_id);
     let resource_fits = match &wait.resource {
         None => true,
-        Some(Resource::Task(id)) => message.task_id.as_ref() == Some(id),
-        Some(Resource::Timer(id)) => message.timer_id.as_ref() == Some(id),
-        Some(Resource::Trigger(id)) => message.trigger_id.as_ref() == Some(id) || named,
-        Some(Resource::Correlation(id)) => message.correlation_id.as_ref() == Some(id) || named,
-        Some(Resource::Approval(id)) => message.approval_id.as_ref() == Some(id),
+        Some(Resource::Task(id)) => message.task_id() == Some(id),
+        Some(Resource::Timer(id)) => message.timer_id() == Some(id),
+        Some(Resource::Trigger(id)) => message.trigger_id() == Some(id) || named,
+        Some(Resource::Correlation(id)) => message.correlation_id() == Some(id) || named,
+        Some(Resource::Approval(id)) => message.approval_id() == Some(id),
     };
     kind_fits && resource_fits
 }
@@ -309,7 +309,7 @@ fn no_wait_outlives_what_could_end_it(change: Change<'_>) -> Result<(), String> 
         (Some(Resource::Timer(id)), _) => state.planes.timers.get(id).is_none(),
         (Some(Resource::Trigger(id)), _) => !state.planes.triggers.contains_key(id),
         (Some(Resource::Approval(id)), _) => {
-            let answered = || state.planes.queue.entries().any(|entry| entry.message.approval_id.as_ref() == Some(id));
+            let answered = || state.planes.queue.entries().any(|entry| entry.message.approval_id() == Some(id));
             !state.planes.approvals.pending().contains_key(id) && !answered()
         }
         (Some(Resource::Correlation(_)), _) | (None, WaitKind::Operator | WaitKind::External | WaitKind::Sleep) => {
@@ -342,7 +342,7 @@ fn undelivered_ticks_are_in_the_queue(change: Change<'_>) -> Result<(), String> 
     let hint = state.planes.hints.undelivered().values().find(|id| gone(id));
     ensure(hint.is_none(), || format!("the wake tick {hint:?} is gone"))?;
     let orphan = state.planes.queue.entries().find(|entry| {
-        let timer = entry.message.timer_id.as_ref().filter(|_| entry.status == QueueStatus::Queued && entry.taken == 0);
+        let timer = entry.message.timer_id().filter(|_| entry.status == QueueStatus::Queued && entry.taken == 0);
         timer.is_some_and(|id| state.planes.timers.get(id).is_none())
     });
     ensure(orphan.is_none(), || format!("{orphan:?} is the tick of a timer that is gone"))

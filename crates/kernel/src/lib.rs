@@ -3,17 +3,6 @@
 //! Nothing here reads a clock, an environment, a file or a source of randomness: time and new ids arrive with the
 //! input. So the same code runs live, in replay, in `why --at`, in forks and in the simulator, and gives the same answer.
 
-/// Whether a planted bug is on. Always false in a build without them.
-macro_rules! planted {
-    ($bug:ident) => {{
-        #[cfg(feature = "planted")]
-        let on = $crate::planted::is_on($crate::planted::Bug::$bug);
-        #[cfg(not(feature = "planted"))]
-        let on = false;
-        on
-    }};
-}
-
 pub mod act_result;
 pub mod budget;
 pub mod calendar;
@@ -29,6 +18,7 @@ pub mod input;
 pub mod invariants;
 pub mod limits;
 pub mod message;
+pub mod open_json;
 pub mod outcome;
 pub mod pack;
 #[cfg(feature = "planted")]

@@ -1,50 +1,28 @@
 //! A message: one unit of ingress. An input to scheduling, never by itself proof that a turn should run.
 
+mod stored;
+mod subject;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+
+pub use subject::{EventSource, HintResource, Labels, OfferedItem, Subject, SubjectRecord};
 
 use crate::id::{ApprovalId, MessageId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::limits;
+use crate::open_json::JsonBody;
 use crate::vocabulary::{MessageKind, OriginKind, Priority, TickKind, Trust};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Message {
     pub message_id: MessageId,
-    pub kind: MessageKind,
+    pub subject: Subject,
     pub origin: Origin,
     pub trust: Trust,
     pub priority: Priority,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub json: Option<Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub work_item_id: Option<WorkItemId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task_id: Option<TaskId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timer_id: Option<TimerId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trigger_id: Option<TriggerId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval_id: Option<ApprovalId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waiting_intent_id: Option<WaitId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tick: Option<TickKind>,
-    /// The operator's message that is still unanswered because of what this one is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answers: Option<MessageId>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub correlation_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub causation_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub idempotency_key: Option<String>,
+    pub json: Option<JsonBody>,
     /// The agent caused it itself, by a timer or a task of its own for example, or another agent sent it in a turn that
     /// nothing from outside had started. Turns about such messages are paced.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub self_caused: bool,
 }
 
@@ -65,56 +43,91 @@ impl Origin {
 }
 
 impl Message {
-    /// A message with nothing but its kind; trust and the usual origin and priority follow from that.
+    /// A message about a subject, without a body; the usual origin, trust and priority follow from its kind.
     #[must_use]
-    pub fn bare(message_id: MessageId, kind: MessageKind) -> Message {
+    pub fn new(message_id: MessageId, subject: impl Into<Subject>) -> Message {
+        let subject = subject.into();
+        let kind = subject.kind();
         let origin = kind.usual_origin();
         Message {
             message_id,
-            kind,
+            subject,
             origin: Origin::of(origin, None),
             trust: origin.trust(),
             priority: kind.usual_priority(),
             text: None,
             json: None,
-            work_item_id: None,
-            task_id: None,
-            timer_id: None,
-            trigger_id: None,
-            approval_id: None,
-            waiting_intent_id: None,
-            tick: None,
-            answers: None,
-            correlation_id: None,
-            causation_id: None,
-            idempotency_key: None,
             self_caused: false,
         }
     }
 
+    /// The same without its body. The members are named one by one, so that a long body is never copied.
     fn without_body(&self) -> Message {
-        // Named one by one, so that a long body is never copied.
         Message {
             message_id: self.message_id.clone(),
-            kind: self.kind,
+            subject: self.subject.clone(),
             origin: self.origin.clone(),
             trust: self.trust,
             priority: self.priority,
             text: None,
             json: None,
-            work_item_id: self.work_item_id.clone(),
-            task_id: self.task_id.clone(),
-            timer_id: self.timer_id.clone(),
-            trigger_id: self.trigger_id.clone(),
-            approval_id: self.approval_id.clone(),
-            waiting_intent_id: self.waiting_intent_id.clone(),
-            tick: self.tick,
-            answers: self.answers.clone(),
-            correlation_id: self.correlation_id.clone(),
-            causation_id: self.causation_id.clone(),
-            idempotency_key: self.idempotency_key.clone(),
             self_caused: self.self_caused,
         }
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> MessageKind {
+        self.subject.kind()
+    }
+
+    #[must_use]
+    pub fn tick(&self) -> Option<TickKind> {
+        self.subject.tick()
+    }
+
+    #[must_use]
+    pub fn work_item_id(&self) -> Option<&WorkItemId> {
+        self.subject.work_item_id()
+    }
+
+    #[must_use]
+    pub fn task_id(&self) -> Option<&TaskId> {
+        self.subject.task_id()
+    }
+
+    #[must_use]
+    pub fn timer_id(&self) -> Option<&TimerId> {
+        self.subject.timer_id()
+    }
+
+    #[must_use]
+    pub fn trigger_id(&self) -> Option<&TriggerId> {
+        self.subject.trigger_id()
+    }
+
+    #[must_use]
+    pub fn approval_id(&self) -> Option<&ApprovalId> {
+        self.subject.approval_id()
+    }
+
+    #[must_use]
+    pub fn waiting_intent_id(&self) -> Option<&WaitId> {
+        self.subject.waiting_intent_id()
+    }
+
+    #[must_use]
+    pub fn answers(&self) -> Option<&MessageId> {
+        self.subject.answers()
+    }
+
+    #[must_use]
+    pub fn correlation_id(&self) -> Option<&str> {
+        self.subject.correlation_id()
+    }
+
+    #[must_use]
+    pub fn idempotency_key(&self) -> Option<&str> {
+        self.subject.idempotency_key()
     }
 
     /// The length of the body: of the text and of the JSON as it is written.
@@ -150,7 +163,7 @@ impl Message {
     /// A tick that offers runnable work to the model.
     #[must_use]
     pub fn is_work_tick(&self) -> bool {
-        matches!(self.tick, Some(TickKind::ContinueActive | TickKind::QueuedAvailable))
+        matches!(self.tick(), Some(TickKind::ContinueActive | TickKind::QueuedAvailable))
     }
 
     /// Whether a turn about it comes straight from outside: from a person, a trigger or a person's timer, through no other
@@ -163,12 +176,12 @@ impl Message {
     /// Made by the runtime itself because time passed or work is there: what fairness holds back.
     #[must_use]
     pub fn is_self_made_tick(&self) -> bool {
-        matches!(self.kind, MessageKind::TimerTick | MessageKind::SystemTick)
+        matches!(self.kind(), MessageKind::TimerTick | MessageKind::SystemTick)
     }
 }
 
 /// The length of a text and of JSON as it is written.
-pub(crate) fn body_bytes(text: Option<&str>, json: Option<&Value>) -> u64 {
+pub(crate) fn body_bytes(text: Option<&str>, json: Option<&JsonBody>) -> u64 {
     let json = json.map_or(0, |json| serde_json::to_string(json).map_or(0, |text| text.len()));
     (text.map_or(0, str::len) + json) as u64
 }

@@ -112,7 +112,7 @@ impl LiveMessage<'_> {
     /// A message that brings its answer.
     fn carrier(&self) -> Option<&Entry> {
         let brings =
-            |entry: &&Entry| entry.answers.as_ref() == Some(self.id) || entry.message.answers.as_ref() == Some(self.id);
+            |entry: &&Entry| entry.answers.as_ref() == Some(self.id) || entry.message.answers() == Some(self.id);
         self.entry.or_else(|| self.state.planes.queue.entries().find(brings))
     }
 
@@ -272,12 +272,12 @@ impl LastTurn {
 }
 
 fn failed(agent: &AgentId, error: String, class: Option<ProviderError>) -> MessageOutcome {
-    let hint = hint(agent, class);
+    let hint = suggest_action(agent, class);
     MessageOutcome::Failed { error, class, hint }
 }
 
 /// The next step for a person after a failure of this class.
-fn hint(agent: &AgentId, class: Option<ProviderError>) -> String {
+fn suggest_action(agent: &AgentId, class: Option<ProviderError>) -> String {
     let another = format!("`abide agent set {agent} --model M`");
     match class {
         Some(

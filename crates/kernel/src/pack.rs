@@ -250,7 +250,7 @@ fn number_of(text: &str) -> Option<usize> {
     if text.len() > LONGEST {
         return None;
     }
-    let mut place = sum(text.as_bytes());
+    let mut place = sum_letters(text.as_bytes());
     loop {
         let number = usize::from(PLACES[place % PLACES.len()]).checked_sub(1)?;
         if WORDS[number] == text {
@@ -260,7 +260,7 @@ fn number_of(text: &str) -> Option<usize> {
     }
 }
 
-const fn sum(letters: &[u8]) -> usize {
+const fn sum_letters(letters: &[u8]) -> usize {
     let (mut sum, mut at) = (letters.len(), 0);
     while at < letters.len() {
         sum = (sum ^ letters[at] as usize).wrapping_mul(0x0100_0193);
@@ -285,7 +285,7 @@ static PLACES: [u16; 2048] = {
     let mut places = [0u16; 2048];
     let mut number = 0;
     while number < WORDS.len() {
-        let mut place = sum(WORDS[number].as_bytes());
+        let mut place = sum_letters(WORDS[number].as_bytes());
         while places[place % places.len()] != 0 {
             place += 1;
         }

@@ -50,7 +50,8 @@ pub fn plant(bug: Option<Bug>) {
     PLANTED.with(|planted| planted.set(bug));
 }
 
+/// The bug that is switched on for this thread.
 #[must_use]
-pub fn is_on(bug: Bug) -> bool {
-    PLANTED.with(|planted| planted.get() == Some(bug))
+pub fn planted() -> Option<Bug> {
+    PLANTED.with(Cell::get)
 }

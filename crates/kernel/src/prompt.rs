@@ -11,12 +11,11 @@ pub mod situation;
 pub mod talk;
 mod words;
 
-use serde_json::Value;
-
 pub use words::HOUSE;
 
 use crate::fact::CallRecord;
 use crate::id::CallId;
+use crate::open_json::ProviderState;
 
 /// One request to a model.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -35,7 +34,7 @@ pub enum Item {
     /// Said to the model: messages of people and events, and what the runtime tells it.
     User { parts: Vec<Part> },
     /// What the model said in one round.
-    Assistant { text: String, calls: Vec<CallRecord>, thought: Option<Thought> },
+    Assistant { text: String, calls: Vec<CallRecord>, thought: Option<SealedReasoning> },
     /// What the calls of the round before came to, in the order of the calls.
     Results { results: Vec<CallResult> },
 }
@@ -66,8 +65,8 @@ pub struct CallResult {
 /// What a provider wants to be given back word for word with the round it came in: its reasoning, sealed. It means
 /// something to the models of one provider only.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Thought {
+pub struct SealedReasoning {
     /// The model that thought it, as `PROVIDER/MODEL`.
     pub model: String,
-    pub sealed: Value,
+    pub sealed: ProviderState,
 }

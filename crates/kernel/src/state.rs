@@ -15,14 +15,16 @@ pub mod hint;
 pub mod lifecycle;
 pub mod model;
 pub mod pace;
-pub mod place;
 pub mod planes;
+#[cfg(feature = "planted")]
+pub(crate) mod planted;
 pub mod queue;
 pub mod spending;
 mod stored;
 pub mod task;
 pub mod timer;
 pub mod token_calibration;
+pub mod tool_placement;
 pub mod turn;
 pub mod turns;
 pub mod unanswered;
@@ -128,7 +130,7 @@ impl AgentState {
         let may_start = self.turns.current.is_none() && spent.is_none() && !self.lifecycle.holds_turns();
         let asleep = self.planes.waits.first(Scope::Agent, WaitKind::Sleep).is_some();
         [
-            self.planes.timers.next_due().filter(|_| !planted!(UnindexedTimer)),
+            self.planes.timers.next_due(),
             self.planes.work.next_recheck(),
             self.planes.work.next_offer().filter(|_| may_start && !asleep && !self.planes.work.is_spent()),
             self.planes.approvals.next_deadline(),

@@ -40,7 +40,7 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<TranscriptEntry> {
         Fact::MessageQueued(queued) => {
             let message = &queued.message;
             vec![TranscriptEntry {
-                kind: Some(message.kind),
+                kind: Some(message.kind()),
                 origin: Some((&message.origin).into()),
                 text: message.text.clone(),
                 json: message.json.as_ref().map(|json| images_in(json).1),

@@ -34,7 +34,7 @@ use crate::todo::Todo;
 use crate::vocabulary::{ApprovalStatus, Standing, TimerStatus, TriggerStatus, WaitStatus, WorkspaceStatus};
 
 #[allow(clippy::cast_precision_loss, reason = "for display only; sums are kept in millionths")]
-fn usd(micro: u64) -> f64 {
+fn usd_of_micro(micro: u64) -> f64 {
     micro as f64 / 1e6
 }
 
@@ -44,7 +44,7 @@ impl From<&Usage> for UsageView {
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             cached_tokens: usage.cached_tokens,
-            cost_usd: usd(usage.cost_micro_usd),
+            cost_usd: usd_of_micro(usage.cost_micro_usd),
         }
     }
 }
@@ -60,7 +60,7 @@ impl From<&Limits> for LimitsView {
         LimitsView {
             max_turns: limits.max_turns,
             max_tokens: limits.max_tokens,
-            max_usd: limits.max_micro_usd.map(usd),
+            max_usd: limits.max_micro_usd.map(usd_of_micro),
             max_wall_ms: limits.max_wall_ms,
         }
     }
@@ -79,7 +79,7 @@ impl From<&Budget> for BudgetView {
         BudgetView {
             max_turns: *max_turns,
             max_tokens: *max_tokens,
-            max_usd: max_micro_usd.map(usd),
+            max_usd: max_micro_usd.map(usd_of_micro),
             max_wall_ms: *max_wall_ms,
             daily: Some(daily.into()),
         }

@@ -24,6 +24,8 @@ pub const CHILDREN_CHANGING: &str = "children_changing";
 
 #[must_use]
 pub fn compute_wake(state: &AgentState) -> Wake {
+    #[cfg(feature = "planted")]
+    let state = &*crate::state::planted::state_of_wake_index(state);
     let at_once = |why| Wake::AtOnce { why };
     let children = state.planes.tasks.children().any(|task| task.status != TaskStatus::Running);
     if children {

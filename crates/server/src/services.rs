@@ -8,7 +8,7 @@ use abide_kernel::explain::FolderUse;
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Refusal;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::WorkspaceMode;
@@ -73,10 +73,10 @@ pub trait Services: Send + Sync {
     fn patches<'a>(&'a self, agent: &'a AgentId) -> ServiceResult<'a, Vec<Patch>>;
 
     /// Guides and skills of where an agent works, and hooks and settings of the user's git that it can write.
-    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: Place) -> ServiceResult<'a, Surroundings>;
+    fn surroundings<'a>(&'a self, agent: &'a AgentId, place: ToolPlacement) -> ServiceResult<'a, Surroundings>;
 
     /// How an agent stands to the folder that it works in, at this moment: it may hold it, wait for it, or find it held.
-    fn folder_use<'a>(&'a self, _agent: &'a AgentId, _place: Place) -> ServiceFuture<'a, FolderUse> {
+    fn folder_use<'a>(&'a self, _agent: &'a AgentId, _place: ToolPlacement) -> ServiceFuture<'a, FolderUse> {
         Box::pin(std::future::ready(FolderUse::default()))
     }
 

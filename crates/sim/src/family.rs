@@ -11,7 +11,7 @@ use abide_engine::{Clock, Host, HostOptions, Perform, fold};
 use abide_kernel::AgentState;
 use abide_kernel::budget::Budget;
 use abide_kernel::config::{Config, ConfigChange, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect, WorkspaceEffect};
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Seq, TaskId};
 use abide_kernel::input::{Input, NewMessage, Refusal, Removal, Reply};
@@ -267,7 +267,7 @@ impl Environment {
 
     fn outcome(&mut self, agent: &AgentId, effect: Effect) -> Vec<Input> {
         match effect {
-            Effect::CallModel { exec_id, round, .. } if !self.friendly && self.rng.chance(5) => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) if !self.friendly && self.rng.chance(5) => {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let jitter = generators::jitter(&mut self.rng);
                 vec![Input::FailRound {
@@ -282,29 +282,21 @@ impl Environment {
                     announce: true,
                 }]
             }
-            Effect::CallModel { exec_id, round, .. } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => {
                 vec![Input::FinishRound { exec_id, round, reply: self.reply(agent) }]
             }
-            Effect::ReleaseWorkspace { workspace, action } => {
+            Effect::Workspace(WorkspaceEffect::Release { workspace, action }) => {
                 vec![Input::ReleaseWorkspace { workspace, action, error: None }]
             }
-            Effect::RemoveWorktree { workspace } => {
+            Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => {
                 self.worktrees.remove(&workspace.root);
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }
-            Effect::RunTool { .. }
-            | Effect::AnswerCall { .. }
-            | Effect::EndExec { .. }
-            | Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
-            | Effect::EndTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::RunCheck { .. }
-            | Effect::EndCheck { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. } => Vec::new(),
+            Effect::Turn(TurnEffect::RunTool { .. } | TurnEffect::AnswerCall { .. } | TurnEffect::EndExec { .. })
+            | Effect::Command(_)
+            | Effect::TimerCheck(_)
+            | Effect::Trigger(_)
+            | Effect::Child(_) => Vec::new(),
         }
     }
 }

@@ -5,7 +5,7 @@ use abide_kernel::AgentState;
 use abide_kernel::budget::{Budget, Limits, Usage};
 use abide_kernel::config::AgentLimits;
 use abide_kernel::credentials::Credentials;
-use abide_kernel::fact::NewChild;
+use abide_kernel::fact::ChildSpec;
 use abide_kernel::id::{AgentId, ApprovalId, CallId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Delivery, Input, NewMessage, Reads, Reply, Spent};
 use abide_kernel::state::guard::call_hash;
@@ -333,8 +333,8 @@ pub fn family_budget(rng: &mut Rng) -> Budget {
 }
 
 /// A child that was granted something of its supervisor's budget.
-pub fn child(rng: &mut Rng) -> NewChild {
-    NewChild {
+pub fn child(rng: &mut Rng) -> ChildSpec {
+    ChildSpec {
         message: "do it".to_owned(),
         workspace_mode: ChildWorkspace::Inherit,
         folder: None,
@@ -387,7 +387,7 @@ pub fn incoming_input(rng: &mut Rng, state: &AgentState) -> Input {
         delivery: Delivery {
             delivery_id: None,
             text: message.text,
-            json: message.json,
+            json: message.json.map(|json| json.0),
             correlation_id: message.correlation_id,
         },
     }

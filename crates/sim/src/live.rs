@@ -9,7 +9,7 @@ use abide_engine::fold::decode;
 use abide_engine::{AskError, Clock, Host, Perform, Response, fold};
 use abide_kernel::AgentState;
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect, TimerCheckEffect, TurnEffect, WorkspaceEffect};
 use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{Answer, Checked, Input, NewMessage, Removal, Reply};
@@ -164,11 +164,11 @@ impl Environment {
     fn outcome(&mut self, agent: &AgentId, effect: Effect) -> Vec<Input> {
         let Some(simulated) = self.agents.get(agent) else { return Vec::new() };
         match effect {
-            Effect::CallModel { exec_id, round, .. } if self.friendly => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) if self.friendly => {
                 let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
                 vec![Input::FinishRound { exec_id, round, reply }]
             }
-            Effect::CallModel { exec_id, round, .. } if self.rng.chance(10) => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) if self.rng.chance(10) => {
                 let error = *self.rng.pick(ProviderError::ALL).unwrap_or(&ProviderError::Timeout);
                 let retry_after_ms = self.rng.chance(50).then(|| self.rng.below(100_000));
                 let (message, jitter) = ("no".to_owned(), generators::jitter(&mut self.rng));
@@ -185,11 +185,13 @@ impl Environment {
                     announce,
                 }]
             }
-            Effect::CallModel { exec_id, round, .. } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => {
                 let reply = generators::reply(&mut self.rng, &simulated.shadow, &mut self.calls);
                 vec![Input::FinishRound { exec_id, round, reply }]
             }
-            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
+            Effect::Turn(
+                TurnEffect::RunTool { exec_id, call_id, .. } | TurnEffect::AnswerCall { exec_id, call_id, .. },
+            ) => {
                 let reads = generators::reads(&mut self.rng, &simulated.shadow);
                 let status = if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed };
                 let result = serde_json::Value::Null;
@@ -217,33 +219,31 @@ impl Environment {
                 };
                 vec![Input::CreateTask(created), Input::RunTask { task_id, recovery: None }, finish]
             }
-            Effect::EndTask { task_id, .. } => {
+            Effect::Command(CommandEffect::End { task_id, .. }) => {
                 if let Some(simulated) = self.agents.get_mut(agent) {
                     simulated.processes.remove(&task_id);
                 }
                 let end = TaskEnd { task_id, ..TaskEnd::default() };
                 vec![Input::EndTask { status: TaskStatus::Cancelled, end }]
             }
-            Effect::ReleaseWorkspace { workspace, action } => {
+            Effect::Workspace(WorkspaceEffect::Release { workspace, action }) => {
                 vec![Input::ReleaseWorkspace { workspace, action, error: None }]
             }
-            Effect::RemoveWorktree { workspace } => {
+            Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }
-            Effect::RunCheck { timer_id, due, .. } => {
+            Effect::TimerCheck(TimerCheckEffect::Run { timer_id, due, .. }) => {
                 let exit_code = i32::from(!self.friendly && self.rng.chance(50));
                 let checked = Checked::Exited { exit_code, output: String::new() };
                 vec![Input::FinishCheck { timer_id, due, checked }]
             }
-            Effect::EndExec { .. }
-            | Effect::EndCheck { .. }
-            | Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. } => Vec::new(),
+            Effect::Turn(TurnEffect::EndExec { .. })
+            | Effect::TimerCheck(TimerCheckEffect::End { .. })
+            | Effect::Command(
+                CommandEffect::Start { .. } | CommandEffect::Await { .. } | CommandEffect::Close { .. },
+            )
+            | Effect::Child(_)
+            | Effect::Trigger(_) => Vec::new(),
         }
     }
 }
@@ -254,7 +254,7 @@ impl Perform for SharedEnvironment {
         agent: &AgentId,
         effect: Effect,
     ) -> Option<std::pin::Pin<Box<dyn Future<Output = Vec<Input>> + Send>>> {
-        if matches!(effect, Effect::ForgetSecret { .. }) {
+        if matches!(effect, Effect::Trigger(_)) {
             return None;
         }
         let (shared, agent) = (self.clone(), agent.clone());

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use abide_engine::{Core, Outputs, Request};
 use abide_kernel::budget::Budget;
 use abide_kernel::config::{AgentLimits, Choice, Config, ConfigChange, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
-use abide_kernel::input::{Answer, Input, Remains};
+use abide_kernel::input::{Answer, BootContext, Input};
 use abide_kernel::limits::CLOCK_SLACK_MS;
 use abide_kernel::state::lifecycle::Control;
 use abide_kernel::time::Time;
@@ -138,7 +138,7 @@ impl Simulation {
         for _ in 0..160 {
             let Some(simulated) = self.agents.get_mut(&id).filter(|it| !it.effects.is_empty()) else { break };
             let effect = simulated.effects.remove(0);
-            let inputs = if let Effect::CallModel { exec_id, round, .. } = effect {
+            let inputs = if let Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) = effect {
                 let reply = generators::endless_reply(&simulated.shadow, &mut self.calls);
                 vec![Input::FinishRound { exec_id, round, reply }]
             } else {
@@ -279,8 +279,8 @@ impl Simulation {
     }
 
     /// The settings, as an agent gets them when it is loaded.
-    fn settings(&self) -> Remains {
-        Remains { limits: Some(self.limits), ..Remains::default() }
+    fn settings(&self) -> BootContext {
+        BootContext { limits: Some(self.limits), ..BootContext::default() }
     }
 
     /// Makes sure that the agent is in memory. False if it does not exist.

@@ -127,15 +127,15 @@ impl SimulatedAgent {
     fn check_history(&mut self, fact: &Fact) -> Result<(), String> {
         match fact {
             Fact::MessageQueued(queued) => {
-                if let Some(key) = queued.message.idempotency_key.clone().filter(|_| queued.message.tick.is_some())
-                    && !self.keys.insert(key.clone())
+                if let Some(key) = queued.message.idempotency_key().filter(|_| queued.message.tick().is_some())
+                    && !self.keys.insert(key.to_owned())
                 {
                     return Err(format!("the key {key} was used twice"));
                 }
-                if let Some(task) = &queued.message.task_id {
+                if let Some(task) = queued.message.task_id() {
                     *self.results_queued.entry(task.clone()).or_default() += 1;
                 }
-                if queued.message.tick.is_none() && queued.message.timer_id.is_none() {
+                if queued.message.tick().is_none() && queued.message.timer_id().is_none() {
                     self.self_turns = 0;
                 }
             }

@@ -9,7 +9,7 @@ use abide_engine::fork::fork;
 use abide_engine::{Core, Request};
 use abide_kernel::AgentState;
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Input, NewMessage, Reply};
@@ -296,7 +296,7 @@ impl World {
     /// A person changes the agent's records; whatever turn follows from it says one thing and ends.
     fn act(&mut self, name: &str, act: RecordCall) {
         let mut effects = self.ask(name, Input::Act { by: "operator".to_owned(), act });
-        while effects.iter().any(|effect| matches!(effect, Effect::CallModel { .. })) {
+        while effects.iter().any(|effect| matches!(effect, Effect::Turn(TurnEffect::CallModel { .. }))) {
             effects = self.reply(name, &effects, "Noted.", vec![]);
         }
     }
@@ -304,7 +304,7 @@ impl World {
     /// The model answers the call that is among these effects.
     fn reply(&mut self, name: &str, effects: &[Effect], text: &str, calls: Vec<Call>) -> Vec<Effect> {
         let called = effects.iter().find_map(|effect| match effect {
-            Effect::CallModel { exec_id, round, .. } => Some((exec_id.clone(), *round)),
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => Some((exec_id.clone(), *round)),
             _ => None,
         });
         let (exec_id, round) = called.unwrap_or_else(|| panic!("{name} does not call its model: {effects:?}"));
@@ -344,7 +344,7 @@ fn call(call_id: &str, tool: &str, parsed: ToolCall) -> Call {
 
 fn exec_of(effects: &[Effect]) -> ExecId {
     let started = effects.iter().find_map(|effect| match effect {
-        Effect::RunTool { exec_id, .. } => Some(exec_id.clone()),
+        Effect::Turn(TurnEffect::RunTool { exec_id, .. }) => Some(exec_id.clone()),
         _ => None,
     });
     started.unwrap_or_else(|| panic!("no tool was started: {effects:?}"))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use abide_engine::{Clock, Perform};
 use abide_kernel::budget::Budget;
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, NewMessage, Reply};
 use abide_ledger::Ledger;
@@ -23,7 +23,7 @@ impl Perform for Mute {
     #[allow(clippy::wildcard_enum_match_arm, reason = "only turns are of interest here")]
     fn perform(&self, _: &AgentId, effect: Effect) -> Option<Job> {
         match effect {
-            Effect::CallModel { exec_id, round, .. } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => {
                 let reply = Reply { text: "So be it.".to_owned(), ..Reply::default() };
                 Some(Box::pin(async move { vec![Input::FinishRound { exec_id, round, reply }] }))
             }

@@ -278,7 +278,7 @@ impl PastResults for RecordedResults {
 mod tests {
     use abide_engine::{Core, Request};
     use abide_kernel::config::{Config, Identity};
-    use abide_kernel::effect::Effect;
+    use abide_kernel::effect::{Effect, TurnEffect};
     use abide_kernel::input::{Input, NewMessage, Reply};
     use abide_kernel::prompt::talk::Piece;
     use abide_kernel::vocabulary::ProviderError;
@@ -327,7 +327,7 @@ mod tests {
         fn turn(&mut self, number: u64) -> Input {
             let message = NewMessage { text: Some(format!("Question {number}")), ..NewMessage::default() };
             let call = self.ask(Input::Queue(message)).into_iter().find_map(|effect| match effect {
-                Effect::CallModel { exec_id, round, .. } => Some((exec_id, round)),
+                Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => Some((exec_id, round)),
                 _ => None,
             });
             let (exec_id, round) = call.expect("the model is called");

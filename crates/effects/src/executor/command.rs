@@ -8,7 +8,7 @@ use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, ExecId, TaskId};
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::refusal::ErrorCode;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::{Command, ExecCommand};
 use abide_kernel::vocabulary::TaskStatus;
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ impl Executor {
         agent: &AgentId,
         task_id: TaskId,
         command: Command,
-        place: &Place,
+        place: &ToolPlacement,
     ) -> Vec<Input> {
         // A person who stops it need not wait for the folder as well.
         let lease = tokio::select! {
@@ -141,7 +141,7 @@ impl Executor {
         agent: &AgentId,
         task_id: &TaskId,
         command: &Command,
-        place: &Place,
+        place: &ToolPlacement,
         credentials: &Credentials,
         exec_id: Option<&ExecId>,
         lease: FolderLease,

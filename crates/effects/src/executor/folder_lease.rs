@@ -9,7 +9,7 @@ use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::refusal::ErrorCode;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::vocabulary::WorkspaceMode;
 
 use super::folder_lock::Claim;
@@ -60,7 +60,7 @@ impl Executor {
     pub(super) async fn lease_folder(
         &self,
         agent: &AgentId,
-        place: &Place,
+        place: &ToolPlacement,
         wait: Duration,
     ) -> Result<FolderLease, Refusal> {
         let claim = self.claim_folder(agent, &self.workspace_of(agent, place), wait).await?;
@@ -69,7 +69,7 @@ impl Executor {
     }
 
     /// Opens the folder that is held. The values that were found when it was taken are used until it is released.
-    fn open_lease(&self, agent: &AgentId, place: &Place, claim: Claim) -> Result<FolderLease, Refusal> {
+    fn open_lease(&self, agent: &AgentId, place: &ToolPlacement, claim: Claim) -> Result<FolderLease, Refusal> {
         let repositories = &self.0.repositories;
         let known = self.find_known(agent, &claim.root)?;
         let (identity, git_access) = match known.and_then(|known| Some((known, claim.git_access(known)?))) {
@@ -111,7 +111,7 @@ impl Executor {
     }
 
     /// The folder that the agent works in, checked.
-    fn resolve_folder(&self, agent: &AgentId, place: &Place) -> Result<Workspace, Refusal> {
+    fn resolve_folder(&self, agent: &AgentId, place: &ToolPlacement) -> Result<Workspace, Refusal> {
         let (repositories, folder) = (&self.0.repositories, self.workspace_of(agent, place));
         // A child may have inherited the folder of an agent that was given none.
         let owner = std::iter::once(agent).chain(&place.makers).find(|owner| self.own_folder(owner) == folder);
@@ -128,7 +128,11 @@ impl Executor {
     }
 
     /// The folder that the agent works in, open, for a call that only reads: it is held by nobody for that. Blocks.
-    pub(super) fn open_for_reading(&self, agent: &AgentId, place: &Place) -> Result<(PathBuf, OwnedFd), Refusal> {
+    pub(super) fn open_for_reading(
+        &self,
+        agent: &AgentId,
+        place: &ToolPlacement,
+    ) -> Result<(PathBuf, OwnedFd), Refusal> {
         let root = self.workspace_of(agent, place);
         if let Some(known) = self.find_known(agent, &root)? {
             let opened = known.open_folder(&root)?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use abide_kernel::explain::FolderUse;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Refusal;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::{FileCall, ReadFile, ReadSkill, WorkspacePath};
 
 use super::{Executor, ToolOutcome, ToolRun, run_blocking};
@@ -18,14 +18,14 @@ use crate::tools::READ_FILE;
 
 impl Executor {
     /// The guides and skills of where an agent works, or will, but for those that the policy keeps from being read.
-    pub async fn read_surroundings(&self, agent: &AgentId, place: &Place, policy: Arc<Policy>) -> Surroundings {
+    pub async fn read_surroundings(&self, agent: &AgentId, place: &ToolPlacement, policy: Arc<Policy>) -> Surroundings {
         let (executor, agent, place) = (self.clone(), agent.clone(), place.clone());
         run_blocking(move || executor.read_surroundings_blocking(&agent, &place, &policy)).await
     }
 
     /// The same. Blocks.
     #[must_use]
-    pub fn read_surroundings_blocking(&self, agent: &AgentId, place: &Place, policy: &Policy) -> Surroundings {
+    pub fn read_surroundings_blocking(&self, agent: &AgentId, place: &ToolPlacement, policy: &Policy) -> Surroundings {
         let mut around = self.with_location(agent, place, policy, surroundings::read_surroundings);
         around.mask_secrets(&self.0.secrets.mask());
         around
@@ -34,7 +34,7 @@ impl Executor {
     /// Whether there are no surroundings: no folder of the agent and no skills for all, as with many agents that only
     /// talk and delegate. It is found out in the home alone, in less time than it takes to ask another thread.
     #[must_use]
-    pub fn has_no_surroundings(&self, agent: &AgentId, place: &Place) -> bool {
+    pub fn has_no_surroundings(&self, agent: &AgentId, place: &ToolPlacement) -> bool {
         let is_absent = |path: &Path| path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
         place.workspace.is_none()
             && place.configured.is_none()
@@ -52,7 +52,7 @@ impl Executor {
     fn with_location<T>(
         &self,
         agent: &AgentId,
-        place: &Place,
+        place: &ToolPlacement,
         policy: &Policy,
         look: impl FnOnce(&AgentLocation<'_>) -> T,
     ) -> T {
@@ -75,14 +75,14 @@ impl Executor {
     }
 
     /// How the agent stands to the folder that it works in, at this moment.
-    pub async fn folder_use(&self, agent: &AgentId, place: &Place) -> FolderUse {
+    pub async fn folder_use(&self, agent: &AgentId, place: &ToolPlacement) -> FolderUse {
         let held_by = self.folder_holder(agent, &self.workspace_of(agent, place)).await;
         FolderUse { held: self.0.folders.held_folder(agent), awaited: self.0.folders.awaited_folder(agent), held_by }
     }
 
     /// The folder that an agent works in, or will: as `desk` has it, and not held.
     #[must_use]
-    pub fn workspace_of(&self, agent: &AgentId, place: &Place) -> PathBuf {
+    pub fn workspace_of(&self, agent: &AgentId, place: &ToolPlacement) -> PathBuf {
         match (&place.workspace, &place.configured) {
             (Some(bound), _) => PathBuf::from(&bound.root),
             (None, Some(configured)) => PathBuf::from(configured),

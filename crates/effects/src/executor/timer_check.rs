@@ -7,7 +7,7 @@ use abide_kernel::credentials::Credentials;
 use abide_kernel::id::{AgentId, TimerId};
 use abide_kernel::input::{Checked, Input};
 use abide_kernel::limits::{CHECK_TIME_MS, LINE_BYTES};
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::tool::Command;
 
@@ -22,7 +22,7 @@ impl Executor {
         timer_id: TimerId,
         due: Time,
         command: String,
-        place: &Place,
+        place: &ToolPlacement,
     ) -> Vec<Input> {
         let command = Command { command, workdir: None, tty: false, accepts_input: false };
         let label = self.new_task_id();

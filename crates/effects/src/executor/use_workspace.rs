@@ -7,7 +7,7 @@ use abide_kernel::fact::{self, WorkspaceAttached};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
 use abide_kernel::refusal::ErrorCode;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::UseWorkspace;
 use abide_kernel::vocabulary::WorkspaceMode;
 use serde_json::json;
@@ -24,7 +24,7 @@ pub type AllowFolder = Box<dyn FnOnce(&Workspace, &[PathBuf]) -> Result<(), Refu
 enum FolderRequester<'a> {
     Person(AllowFolder),
     /// A model that names a folder, among those that its agent was given.
-    Model(&'a Place),
+    Model(&'a ToolPlacement),
     /// A model that makes an agent: the folder is the one that is recorded for the model's own agent.
     Maker,
 }
@@ -97,7 +97,7 @@ impl Executor {
     }
 
     /// The places from which the user's git takes settings and hooks, and that commands of the agent can write.
-    pub async fn writable_settings(&self, place: &Place) -> WritableSettings {
+    pub async fn writable_settings(&self, place: &ToolPlacement) -> WritableSettings {
         let bound = place.workspace.as_ref().map(|bound| bound.root.clone());
         let Some(root) = bound.or_else(|| place.configured.clone()) else { return WritableSettings::default() };
         let repositories = self.0.repositories.clone();
@@ -187,14 +187,14 @@ fn join_sentences(sentences: impl Iterator<Item = String>) -> Option<String> {
 }
 
 /// The path that a model names, from the folder that its agent works in.
-fn resolve_named(path: &str, place: &Place) -> PathBuf {
+fn resolve_named(path: &str, place: &ToolPlacement) -> PathBuf {
     let root = place.workspace.as_ref().map(|bound| &bound.root).or(place.configured.as_ref());
     root.map_or_else(|| PathBuf::from(path), |root| Path::new(root).join(path))
 }
 
 /// Refuses a folder that does not lie in one that the agent was given. Those are held against it as they were recorded, by
 /// their real paths: one that has become a link since may have been turned by the model.
-fn require_attached(there: &Path, mode: WorkspaceMode, place: &Place) -> Result<(), Refusal> {
+fn require_attached(there: &Path, mode: WorkspaceMode, place: &ToolPlacement) -> Result<(), Refusal> {
     let branched: &[String] = match mode {
         WorkspaceMode::Direct => &[],
         WorkspaceMode::Worktree => &place.branched,

@@ -26,7 +26,7 @@ use abide_kernel::budget::Usage;
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::ExecId;
 use abide_kernel::input::Reply;
-use abide_kernel::prompt::{Prompt, Thought};
+use abide_kernel::prompt::{Prompt, SealedReasoning};
 use abide_kernel::vocabulary::ProviderError;
 use reqwest::Response;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -248,7 +248,12 @@ impl Remote {
     }
 
     /// An earlier answer in its parts, with its reasoning where this very model thought it.
-    fn parts<'a>(&self, text: &'a str, calls: &'a [CallRecord], thought: Option<&'a Thought>) -> Vec<Shown<'a>> {
+    fn parts<'a>(
+        &self,
+        text: &'a str,
+        calls: &'a [CallRecord],
+        thought: Option<&'a SealedReasoning>,
+    ) -> Vec<Shown<'a>> {
         let own = thought.filter(|thought| thought.model == self.name).map(|thought| &thought.sealed);
         let own = own.filter(|sealed| sealed["speaks"] == self.provider.protocol.as_str());
         order::parts(text, calls, own.and_then(|sealed| sealed["order"].as_array()).map(Vec::as_slice))

@@ -32,7 +32,7 @@ pub(super) async fn play_call(
     past: &dyn PastResults,
 ) -> Result<Reply, ProviderFailure> {
     let script = Script::read(file).await?;
-    let mut place = ScriptPosition::from_carry(call.carry.as_ref(), file);
+    let mut place = ScriptPosition::from_carry(call.carry.as_deref(), file);
     let Some(Round { says, delay_ms }) = place.next_round(&script, call) else {
         return Ok(reply(PLAYED_OUT.to_owned(), Vec::new(), call, place.to_carry()));
     };
@@ -57,7 +57,7 @@ pub(super) async fn play_call(
             Err(ProviderFailure {
                 error: *error,
                 retry_after_ms: *retry_after_ms,
-                carry: Some(place.to_carry()),
+                carry: Some(place.to_carry().into()),
                 ..ProviderFailure::invalid(format!("{} says so", file.display()))
             })
         }
@@ -66,7 +66,7 @@ pub(super) async fn play_call(
 
 fn reply(text: String, calls: Vec<Call>, call: &ModelCall, carry: Value) -> Reply {
     let usage = estimate(&input_text(call), &text);
-    Reply { text, calls, usage, carry: Some(carry), ..Reply::default() }
+    Reply { text, calls, usage, carry: Some(carry.into()), ..Reply::default() }
 }
 
 async fn sleep_ms(delay_ms: u64) {

@@ -3,10 +3,10 @@
 use abide_effects::executor::{Executor, Job};
 use abide_effects::policy::CallPolicy;
 use abide_effects::tools::ToolSet;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId};
 use abide_kernel::input::{Input, Refusal};
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::{ExecutorCall, FileCall, ToolCall};
 use abide_kernel::vocabulary::ToolStatus;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub struct Run<'a> {
     pub agent: &'a AgentId,
     pub exec: &'a str,
     pub call: &'a str,
-    pub place: Place,
+    pub place: ToolPlacement,
     pub policy: CallPolicy,
 }
 
@@ -46,7 +46,7 @@ impl Run<'_> {
         match executor_call(tool, &input) {
             Ok(call) => {
                 let (tool, call, place) = (tool.to_owned(), Box::new(call), Box::new(self.place));
-                let effect = Effect::RunTool { exec_id, call_id, tool, input, call, place };
+                let effect = Effect::Turn(TurnEffect::RunTool { exec_id, call_id, tool, input, call, place });
                 self.executor.perform_under(self.policy, self.agent, effect).unwrap()
             }
             Err(refusal) => {
@@ -58,6 +58,12 @@ impl Run<'_> {
 }
 
 /// A call of an agent's turn that no policy holds back.
-pub fn run<'a>(executor: &'a Executor, agent: &'a AgentId, exec: &'a str, call: &'a str, place: Place) -> Run<'a> {
+pub fn run<'a>(
+    executor: &'a Executor,
+    agent: &'a AgentId,
+    exec: &'a str,
+    call: &'a str,
+    place: ToolPlacement,
+) -> Run<'a> {
     Run { executor, agent, exec, call, place, policy: CallPolicy::default() }
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use abide_effects::executor::AllowFolder;
 use abide_effects::workspace::WritableSettings;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect};
 use abide_kernel::fact::WorkspaceAttached;
 use abide_kernel::id::TaskId;
 use abide_kernel::input::Input;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::WorkspaceMode;
@@ -29,13 +29,13 @@ fn any() -> AllowFolder {
 struct Agent {
     stage: Stage,
     ground: Ground,
-    place: Place,
+    place: ToolPlacement,
 }
 
 impl Agent {
     fn in_folder() -> Agent {
         let ground = Ground::new();
-        let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
+        let place = ToolPlacement { configured: Some(ground.repo.display().to_string()), ..ToolPlacement::default() };
         Agent { stage: Stage::new(), ground, place }
     }
 
@@ -43,7 +43,7 @@ impl Agent {
         let (stage, ground) = (Stage::new(), Ground::new());
         let path = ground.repo.display().to_string();
         let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
-        let place = Place { workspace: Some(bound(attached)), ..Place::default() };
+        let place = ToolPlacement { workspace: Some(bound(attached)), ..ToolPlacement::default() };
         Agent { stage, ground, place }
     }
 
@@ -282,7 +282,7 @@ async fn the_users_large_files_can_be_read_beside_the_mirror() {
     put(&ground.repo.join(".git/lfs/objects/ab/cd/large"), "large");
     let path = ground.repo.display().to_string();
     let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
-    let place = Place { workspace: Some(bound(attached)), ..Place::default() };
+    let place = ToolPlacement { workspace: Some(bound(attached)), ..ToolPlacement::default() };
     let agent = Agent { stage, ground, place };
     // Where git-lfs looks: beside the objects that the repository borrows.
     let large = "$(cat .git/objects/info/alternates)/../lfs/objects/ab/cd";
@@ -299,7 +299,7 @@ async fn hooks_in_the_working_tree_are_named_when_it_is_attached() {
     assert_eq!(attach().await.unwrap().note, None);
     ground.git(&["config", "core.hooksPath", ".husky"]);
     assert!(attach().await.unwrap().note.unwrap().contains("/.husky, which the agent can write"));
-    let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(ground.repo.display().to_string()), ..ToolPlacement::default() };
     let writable = async || stage.executor.writable_settings(&place).await.hooks;
     assert_eq!(writable().await, Some(ground.repo.join(".husky")));
     // A path that only looks as if it led elsewhere, and one that only looks as if it did not.
@@ -331,7 +331,8 @@ async fn a_repository_in_a_tracked_folder_is_named() {
     assert_eq!(named.nested, [repo.join("folder")], "the user tracks no file in the other one");
     assert!(named.warnings().iter().any(|warning| warning.contains("has a .git of its own")));
     // The same where the folder is what the agent was given.
-    let place = Place { configured: Some(repo.join("folder").display().to_string()), ..Place::default() };
+    let place =
+        ToolPlacement { configured: Some(repo.join("folder").display().to_string()), ..ToolPlacement::default() };
     assert_eq!(agent.stage.executor.writable_settings(&place).await.nested, [repo.join("folder")]);
     fs::remove_dir_all(repo.join("folder/.git")).unwrap();
     assert_eq!(agent.stage.executor.writable_settings(&agent.place).await.nested, [] as [PathBuf; 0]);
@@ -340,7 +341,7 @@ async fn a_repository_in_a_tracked_folder_is_named() {
 #[tokio::test]
 async fn settings_that_are_included_from_the_working_tree_are_named() {
     let (stage, ground) = (Stage::new(), Ground::new());
-    let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(ground.repo.display().to_string()), ..ToolPlacement::default() };
     let writable = async || stage.executor.writable_settings(&place).await;
     assert_eq!(writable().await, WritableSettings::default());
     let outside = ground.repo.with_file_name("outside");
@@ -370,7 +371,7 @@ async fn settings_that_are_included_from_the_working_tree_are_named() {
     assert!(count > 10 && count < 100, "{count}");
     let path = ground.repo.display().to_string();
     let attached = stage.executor.attach_folder(&stage.agent, path, WorkspaceMode::Worktree, any()).await.unwrap();
-    let place = Place { workspace: Some(bound(attached)), ..Place::default() };
+    let place = ToolPlacement { workspace: Some(bound(attached)), ..ToolPlacement::default() };
     assert_eq!(
         stage.executor.writable_settings(&place).await,
         WritableSettings::default(),
@@ -381,7 +382,7 @@ async fn settings_that_are_included_from_the_working_tree_are_named() {
 #[tokio::test]
 async fn programs_that_settings_name_in_the_working_tree_are_named() {
     let (stage, ground) = (Stage::new(), Ground::new());
-    let place = Place { configured: Some(ground.repo.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(ground.repo.display().to_string()), ..ToolPlacement::default() };
     let writable = async || {
         let found = stage.executor.writable_settings(&place).await;
         found.programs.into_iter().map(|program| (program.setting, program.path)).collect::<Vec<_>>()
@@ -425,7 +426,7 @@ async fn programs_that_settings_name_in_the_working_tree_are_named() {
 /// A folder of its own is no repository of the user's.
 #[tokio::test]
 async fn an_agents_own_folder_is_its_own() {
-    let agent = Agent { stage: Stage::new(), ground: Ground::new(), place: Place::default() };
+    let agent = Agent { stage: Stage::new(), ground: Ground::new(), place: ToolPlacement::default() };
     agent.quietly("git init -q . && git config core.editor vi && echo x > .git/hooks/x").await;
     agent.quietly("git config core.editor nano").await;
     assert!(Path::new(&agent.stage.home.path().join("agents/main/workspace/.git")).is_dir());
@@ -575,7 +576,12 @@ async fn a_command_ends_when_the_users_git_takes_a_protection_away() {
     let running = agent.call("ExecCommand", json!({ "cmd": "sleep 30", "yield_time_ms": 50 })).await;
     let task_id = TaskId::new(running["task_handle"]["task_id"].as_str().unwrap());
     agent.ground.git(&["remote", "add", "origin", "https://example.org/x"]);
-    let ended = agent.stage.executor.perform(&agent.stage.agent, Effect::AwaitTask { task_id }).unwrap().await;
+    let ended = agent
+        .stage
+        .executor
+        .perform(&agent.stage.agent, Effect::Command(CommandEffect::Await { task_id }))
+        .unwrap()
+        .await;
     let Some(Input::EndTask { end, .. }) = ended.into_iter().next() else { panic!("it has not ended") };
     let config = agent.ground.repo.join(".git/config");
     let said = format!("unprotected: {} could not be protected", config.display());
@@ -745,8 +751,11 @@ async fn a_git_directory_that_was_damaged_when_the_daemon_was_killed_is_restored
     let records: Vec<PathBuf> = fs::read_dir(&heads).unwrap().map(|entry| entry.unwrap().path()).collect();
     let record = fs::read(&records[0]).unwrap();
     let (executor, name) = (&agent.stage.executor, &agent.stage.agent);
-    let _none = executor.perform(name, Effect::EndTask { task_id: task.clone(), force: true }).unwrap().await;
-    let _ended = executor.perform(name, Effect::AwaitTask { task_id: task }).unwrap().await;
+    let _none = executor
+        .perform(name, Effect::Command(CommandEffect::End { task_id: task.clone(), force: true }))
+        .unwrap()
+        .await;
+    let _ended = executor.perform(name, Effect::Command(CommandEffect::Await { task_id: task })).unwrap().await;
     assert_eq!(fs::read_dir(&heads).unwrap().count(), 0, "a command that ended leaves no record");
     put(&heads.join("earlier-0"), record);
     let head = agent.ground.repo.join(".git/HEAD");
@@ -815,7 +824,7 @@ async fn a_swapped_link_shows_no_command_what_lies_outside() {
     let _ended = agent
         .stage
         .executor
-        .perform(&agent.stage.agent, Effect::EndTask { task_id: TaskId::new(task), force: true })
+        .perform(&agent.stage.agent, Effect::Command(CommandEffect::End { task_id: TaskId::new(task), force: true }))
         .unwrap()
         .await;
 }

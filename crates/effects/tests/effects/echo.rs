@@ -27,7 +27,7 @@ fn it_answers_with_its_inputs_text() {
 #[test]
 fn it_shows_json_on_one_line_and_nothing_for_nothing() {
     assert_eq!(echo().say(&json_message("m1", json!({"a": [1, 2]}))), r#"{"a":[1,2]}"#);
-    assert_eq!(echo().say(&Message::bare(MessageId::new("m1"), MessageKind::SystemTick)), "");
+    assert_eq!(echo().say(&Message::new(MessageId::new("m1"), MessageKind::SystemTick)), "");
 }
 
 #[test]

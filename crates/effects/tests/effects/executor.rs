@@ -7,10 +7,10 @@ use abide_effects::Executor;
 use abide_effects::executor::{ExecutorOptions, Job};
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::tool::Command;
 use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
@@ -46,7 +46,7 @@ impl Stage {
 
     /// The call, handed out; it runs when the job does.
     fn call(&self, call: &str, tool: &str, input: Value) -> Job {
-        run(&self.executor, &self.agent, "exec_1", call, Place::default()).job(tool, input)
+        run(&self.executor, &self.agent, "exec_1", call, ToolPlacement::default()).job(tool, input)
     }
 
     fn folder(&self) -> PathBuf {
@@ -116,12 +116,12 @@ async fn nobody_moves_on_while_a_command_of_theirs_runs() {
     let promoted = stage.call("call_1", "ExecCommand", json!({ "cmd": "sleep 1000", "yield_time_ms": 0 })).await;
     assert_eq!(result(&promoted).1["disposition"], "promoted_to_task");
     let moves = |call: &str| {
-        let place = Place { attached: vec![elsewhere.clone()], ..Place::default() };
+        let place = ToolPlacement { attached: vec![elsewhere.clone()], ..ToolPlacement::default() };
         run(&stage.executor, &stage.agent, "exec_1", call, place).job("UseWorkspace", json!({ "path": elsewhere }))
     };
     assert_eq!(result(&moves("call_2").await).1["error"]["code"], "in_use");
     let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
-    assert!(stage.executor.perform(&stage.agent, Effect::CloseTask { task_id }).is_none());
+    assert!(stage.executor.perform(&stage.agent, Effect::Command(CommandEffect::Close { task_id })).is_none());
     assert_eq!(result(&moves("call_3").await).1["cwd"], *elsewhere);
 }
 
@@ -134,7 +134,7 @@ async fn a_model_gets_no_worktree_of_what_it_could_have_borrowed_from_anybody() 
     crate::workspace::git(&work, &["init", "-q"]);
     crate::workspace::git(&work, &["add", "."]);
     crate::workspace::git(&work, &["commit", "-q", "-m", "own"]);
-    let place = Place { attached: vec![work.display().to_string()], ..Place::default() };
+    let place = ToolPlacement { attached: vec![work.display().to_string()], ..ToolPlacement::default() };
     let take = |call: &str| {
         let input = json!({ "path": work, "mode": "worktree" });
         run(&stage.executor, &stage.agent, "exec_1", call, place.clone()).job("UseWorkspace", input)
@@ -167,10 +167,10 @@ async fn the_longest_command_that_is_taken_can_be_run() {
 #[tokio::test]
 async fn a_task_that_could_not_be_started_says_why() {
     let stage = Stage::new();
-    let place = Box::new(Place { configured: Some("/nowhere".to_owned()), ..Place::default() });
+    let place = Box::new(ToolPlacement { configured: Some("/nowhere".to_owned()), ..ToolPlacement::default() });
     let command = Command { command: "true".to_owned(), workdir: None, tty: false, accepts_input: false };
     let command = Box::new(command);
-    let start = Effect::StartTask { task_id: TaskId::new("task_1"), command, place };
+    let start = Effect::Command(CommandEffect::Start { task_id: TaskId::new("task_1"), command, place });
     let said = stage.executor.perform(&stage.agent, start).unwrap().await;
     let [Input::EndTask { end, .. }] = said.as_slice() else { panic!("{said:?}") };
     let why = "not_started missing: /nowhere does not exist; create the folder first, or correct the path; \
@@ -182,10 +182,10 @@ async fn a_task_that_could_not_be_started_says_why() {
 async fn a_task_that_is_stopped_before_it_runs_is_cancelled_and_not_given_up() {
     let stage = Stage::new();
     let command = Command { command: "sleep 600".to_owned(), workdir: None, tty: false, accepts_input: false };
-    let (task_id, place) = (TaskId::new("task_1"), Box::new(Place::default()));
-    let start = Effect::StartTask { task_id: task_id.clone(), command: Box::new(command), place };
+    let (task_id, place) = (TaskId::new("task_1"), Box::new(ToolPlacement::default()));
+    let start = Effect::Command(CommandEffect::Start { task_id: task_id.clone(), command: Box::new(command), place });
     let start = stage.executor.perform(&stage.agent, start).unwrap();
-    let stop = Effect::EndTask { task_id: task_id.clone(), force: false };
+    let stop = Effect::Command(CommandEffect::End { task_id: task_id.clone(), force: false });
     let said = stage.executor.perform(&stage.agent, stop).unwrap().await;
     assert!(said.is_empty(), "its end is for whoever starts it to tell: {said:?}");
     let said = start.await;
@@ -203,12 +203,12 @@ async fn a_folder_that_was_turned_into_a_link_is_not_gone_to() {
     fs::create_dir(&theirs).unwrap();
     fs::write(theirs.join("file"), "secret").unwrap();
     let name = |path: &Path| path.display().to_string();
-    let call = |call: &str, tool: &str, input: Value, place: &Place| {
+    let call = |call: &str, tool: &str, input: Value, place: &ToolPlacement| {
         run(&stage.executor, &stage.agent, "exec_1", call, place.clone()).job(tool, input)
     };
     // Both were allowed, one by the operator and one because it lies in it.
-    let attached = Place { attached: vec![name(&work), name(&part)], ..Place::default() };
-    let configured = Place { configured: Some(name(&part)), ..attached.clone() };
+    let attached = ToolPlacement { attached: vec![name(&work), name(&part)], ..ToolPlacement::default() };
+    let configured = ToolPlacement { configured: Some(name(&part)), ..attached.clone() };
     let read = json!({ "path": "file" });
     let go = json!({ "path": part });
     assert_eq!(result(&call("call_1", "UseWorkspace", go.clone(), &attached).await).0, ToolStatus::Completed);
@@ -225,7 +225,7 @@ async fn a_folder_that_was_turned_into_a_link_is_not_gone_to() {
 async fn what_was_bound_as_a_worktree_is_not_worked_in_itself() {
     let stage = Stage::new();
     let ground = crate::workspace::Ground::new();
-    let place = Place { branched: vec![ground.repo.display().to_string()], ..Place::default() };
+    let place = ToolPlacement { branched: vec![ground.repo.display().to_string()], ..ToolPlacement::default() };
     let go = |call: &str, mode: &str| {
         let input = json!({ "path": ground.repo, "mode": mode });
         run(&stage.executor, &stage.agent, "exec_1", call, place.clone()).job("UseWorkspace", input)

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use abide_effects::Executor;
 use abide_effects::executor::Job;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect, WorkspaceEffect};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::Input;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::Command;
 use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use serde_json::{Value, json};
@@ -50,7 +50,8 @@ impl Ground {
 
     /// Lets go of the folder, as the end of a turn does.
     async fn end_turn(&self, who: &str, folder: &Path) -> Vec<Input> {
-        let effect = Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None };
+        let effect =
+            Effect::Workspace(WorkspaceEffect::Release { workspace: folder.display().to_string(), action: None });
         self.stage.executor.perform(&agent(who), effect).unwrap().await
     }
 }
@@ -60,7 +61,7 @@ fn agent(name: &str) -> AgentId {
 }
 
 fn call(executor: &Executor, who: &str, folder: &Path, tool: &str, input: Value) -> Job {
-    let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
     run(executor, &agent(who), &format!("exec_{who}"), &format!("call_{who}"), place).job(tool, input)
 }
 
@@ -130,10 +131,10 @@ async fn writers_take_turns_in_the_order_in_which_they_came() {
     let third = tokio::spawn(ground.exec("cyd", &folder, "echo cyd >> order", 60_000));
     waits(&ground, "cyd", &folder).await;
     // The next turn of the first comes at once, and is behind them all the same.
-    let end = ground
-        .stage
-        .executor
-        .perform(&agent("ada"), Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None });
+    let end = ground.stage.executor.perform(
+        &agent("ada"),
+        Effect::Workspace(WorkspaceEffect::Release { workspace: folder.display().to_string(), action: None }),
+    );
     let again = tokio::spawn(ground.exec("ada", &folder, "echo ada >> order", 60_000));
     end.unwrap().await;
     is_done(&second.await.unwrap());
@@ -147,7 +148,7 @@ async fn writers_take_turns_in_the_order_in_which_they_came() {
 
 /// Until a call of the agent waits for its folder.
 async fn waits(ground: &Ground, who: &str, folder: &Path) {
-    let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
     while ground.stage.executor.folder_use(&agent(who), &place).await.awaited.is_none() {
         tokio::task::yield_now().await;
     }
@@ -159,13 +160,13 @@ async fn a_task_keeps_the_folder_until_its_end_is_durable() {
     let folder = ground.path("");
     let promoted = ground.exec("ada", &folder, "sleep 1000", 0).await;
     let task_id = TaskId::new(result(&promoted).1["task_handle"]["task_id"].as_str().unwrap());
-    let end = Effect::ReleaseWorkspace { workspace: folder.display().to_string(), action: None };
+    let end = Effect::Workspace(WorkspaceEffect::Release { workspace: folder.display().to_string(), action: None });
     let end = tokio::spawn(ground.stage.executor.perform(&agent("ada"), end).unwrap());
     assert_eq!(code(&ground.exec("ben", &folder, "true", 50).await), json!("occupied"));
     let waiting = tokio::spawn(ground.exec("ben", &folder, "true", 60_000));
     waits(&ground, "ben", &folder).await;
     assert!(!end.is_finished() && !waiting.is_finished());
-    assert!(ground.stage.executor.perform(&agent("ada"), Effect::CloseTask { task_id }).is_none());
+    assert!(ground.stage.executor.perform(&agent("ada"), Effect::Command(CommandEffect::Close { task_id })).is_none());
     is_done(&waiting.await.unwrap());
     assert_eq!(end.await.unwrap().len(), 1);
 }
@@ -194,13 +195,19 @@ async fn a_task_that_waits_for_a_folder_is_stopped_at_once() {
     let ground = Ground::new();
     let folder = ground.path("");
     is_done(&ground.write("ada", &folder).await);
-    let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
     let command = Box::new(Command { command: "echo ben > ben".to_owned(), ..Command::default() });
     let (task_id, executor) = (TaskId::new("task_1"), &ground.stage.executor);
-    let start = Effect::StartTask { task_id: task_id.clone(), command, place: Box::new(place) };
+    let start = Effect::Command(CommandEffect::Start { task_id: task_id.clone(), command, place: Box::new(place) });
     let start = tokio::spawn(executor.perform(&agent("ben"), start).unwrap());
     waits(&ground, "ben", &folder).await;
-    assert!(executor.perform(&agent("ben"), Effect::EndTask { task_id, force: false }).unwrap().await.is_empty());
+    assert!(
+        executor
+            .perform(&agent("ben"), Effect::Command(CommandEffect::End { task_id, force: false }))
+            .unwrap()
+            .await
+            .is_empty()
+    );
     let said = start.await.unwrap();
     assert!(matches!(said.as_slice(), [Input::EndTask { status: TaskStatus::Cancelled, .. }]), "{said:?}");
     ground.end_turn("ada", &folder).await;
@@ -228,7 +235,7 @@ async fn two_homes_see_each_other_in_a_folder() {
     assert_eq!(code(&refused), json!("occupied"));
     let who = format!("process {}", std::process::id());
     assert!(result(&refused).1["error"]["message"].as_str().unwrap().contains(&who), "{refused:?}");
-    let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
     assert!(there.executor.folder_use(&agent("ben"), &place).await.held_by.is_some());
     let waiting =
         tokio::spawn(call(&there.executor, "ben", &folder, "WriteFile", json!({ "path": "b", "content": "" })));
@@ -241,18 +248,19 @@ async fn two_homes_see_each_other_in_a_folder() {
 #[tokio::test]
 async fn a_child_works_in_the_own_folder_of_the_agent_that_made_it() {
     let ground = Ground::new();
-    let call = |who: &str, place: Place| {
+    let call = |who: &str, place: ToolPlacement| {
         let (who, exec, call) = (agent(who), format!("exec_{who}"), format!("call_{who}"));
         run(&ground.stage.executor, &who, &exec, &call, place)
             .job("ExecCommand", json!({ "cmd": "cat made || echo here > made" }))
     };
-    is_done(&call("ada", Place::default()).await);
-    let own = ground.stage.executor.workspace_of(&agent("ada"), &Place::default());
+    is_done(&call("ada", ToolPlacement::default()).await);
+    let own = ground.stage.executor.workspace_of(&agent("ada"), &ToolPlacement::default());
     ground.end_turn("ada", &own).await;
     let configured = Some(own.display().to_string());
-    let child = Place { configured: configured.clone(), makers: vec![agent("ada")], ..Place::default() };
+    let child =
+        ToolPlacement { configured: configured.clone(), makers: vec![agent("ada")], ..ToolPlacement::default() };
     let ran = call("ada.1", child).await;
     assert_eq!(result(&ran).1["stdout"], "here\n", "{ran:?}");
     ground.end_turn("ada.1", &own).await;
-    assert_eq!(code(&call("eve", Place { configured, ..Place::default() }).await), "inside_home");
+    assert_eq!(code(&call("eve", ToolPlacement { configured, ..ToolPlacement::default() }).await), "inside_home");
 }

@@ -137,7 +137,7 @@ fn what_another_provider_carries_is_no_place() {
     for carry in [json!(null), json!("x"), json!({ "previous_response_id": "r1" }), json!({ "script": 1, "next": -4 })]
     {
         let mut stage = Stage::of(TWO_ENTRIES);
-        stage.carry = Some(carry);
+        stage.carry = Some(carry.into());
         assert_eq!(stage.say(&message("m1", "hello")), "main 1");
     }
 }

@@ -11,6 +11,7 @@ use abide_kernel::effect::ModelCall;
 use abide_kernel::id::{ExecId, MessageId};
 use abide_kernel::input::Reply;
 use abide_kernel::message::Message;
+use abide_kernel::open_json::ProviderState;
 use abide_kernel::vocabulary::{MessageKind, Role};
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ impl PastResults for Results {
 pub struct Stage {
     folder: tempfile::TempDir,
     pub model: String,
-    pub carry: Option<Value>,
+    pub carry: Option<ProviderState>,
     pub past: Results,
     pub joined: Vec<Arc<Message>>,
     exec: u32,
@@ -121,13 +122,13 @@ impl Stage {
 
 /// A message with an id of its own.
 pub fn message(id: &str, text: &str) -> Message {
-    let mut message = Message::bare(MessageId::new(id), MessageKind::OperatorPrompt);
+    let mut message = Message::new(MessageId::new(id), MessageKind::OperatorPrompt);
     message.text = Some(text.to_owned());
     message
 }
 
 pub fn json_message(id: &str, json: Value) -> Message {
-    let mut message = Message::bare(MessageId::new(id), MessageKind::WebhookEvent);
-    message.json = Some(json);
+    let mut message = Message::new(MessageId::new(id), MessageKind::WebhookEvent);
+    message.json = Some(json.into());
     message
 }

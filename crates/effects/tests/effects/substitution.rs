@@ -1,7 +1,8 @@
 //! Placeholders in a script's tool inputs, and their values.
 
 use abide_kernel::id::TaskId;
-use abide_kernel::vocabulary::{MessageKind, ProviderError};
+use abide_kernel::message::Subject;
+use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, json_message, message};
@@ -43,10 +44,11 @@ fn results_are_filled_in() {
 #[test]
 fn the_turns_message_is_filled_in() {
     let mut told = message("m1", "build it");
-    told.kind = MessageKind::TaskResult;
-    told.task_id = Some(TaskId::new("task_7"));
-    told.json =
-        Some(json!({ "run_id": "run_1", "step_id": "s2", "kind": "theirs", "text": "theirs", "nested": { "a": [5] } }));
+    told.subject = Subject::TaskResult { task_id: TaskId::new("task_7"), work_item_id: None };
+    told.json = Some(
+        json!({ "run_id": "run_1", "step_id": "s2", "kind": "theirs", "text": "theirs", "nested": { "a": [5] } })
+            .into(),
+    );
     let cases = [
         ("/text", json!("build it")),
         ("/message_id", json!("m1")),

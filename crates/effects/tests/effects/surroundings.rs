@@ -13,7 +13,7 @@ use abide_effects::sandbox::Mode;
 use abide_effects::surroundings::Surroundings;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,7 +25,7 @@ struct Stage {
     executor: Executor,
     ground: TempDir,
     agent: AgentId,
-    place: Place,
+    place: ToolPlacement,
     policy: Arc<Policy>,
 }
 
@@ -46,7 +46,7 @@ impl Stage {
             moment,
         };
         let workspace = ground.path().canonicalize().unwrap().join("project/w").display().to_string();
-        let place = Place { configured: Some(workspace), ..Place::default() };
+        let place = ToolPlacement { configured: Some(workspace), ..ToolPlacement::default() };
         Stage {
             executor: Executor::new(setup).unwrap(),
             ground,
@@ -121,7 +121,7 @@ async fn where_nothing_is_nothing_is_found() {
     let mut stage = Stage::new();
     assert_eq!(stage.around().await, Surroundings::default());
     // One that has no folder yet gets none by being looked at.
-    stage.place = Place::default();
+    stage.place = ToolPlacement::default();
     assert_eq!(stage.around().await, Surroundings::default());
     assert!(!stage.path("home/agents").exists());
     stage.place.configured = Some("/nowhere".to_owned());
@@ -155,7 +155,7 @@ async fn that_there_is_nothing_is_known_without_looking_only_where_nothing_can_b
     let mut stage = Stage::new();
     let nothing = |stage: &Stage| stage.executor.has_no_surroundings(&stage.agent, &stage.place);
     assert!(!nothing(&stage), "a project may have everything");
-    stage.place = Place::default();
+    stage.place = ToolPlacement::default();
     assert!(nothing(&stage));
     fs::create_dir(stage.path("home/skills")).unwrap();
     assert!(!nothing(&stage));

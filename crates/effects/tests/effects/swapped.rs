@@ -10,10 +10,10 @@ use std::thread::JoinHandle;
 
 use abide_effects::executor::AllowFolder;
 use abide_effects::policy::{Caller, Policy};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, WorkspaceEffect};
 use abide_kernel::id::AgentId;
 use abide_kernel::refusal::ErrorCode;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ToolCall;
@@ -73,7 +73,7 @@ impl Swapped {
     }
 
     /// The agent went to the folder by itself, or was given it.
-    fn places(&self) -> [Place; 2] {
+    fn places(&self) -> [ToolPlacement; 2] {
         let name = self.part.display().to_string();
         let bound = Workspace {
             workspace: name.clone(),
@@ -88,11 +88,11 @@ impl Swapped {
             kept: None,
         };
         let attached = vec![self.work.display().to_string(), name.clone()];
-        let given = Place { configured: Some(name), ..Place::default() };
-        [Place { workspace: Some(bound), attached, ..Place::default() }, given]
+        let given = ToolPlacement { configured: Some(name), ..ToolPlacement::default() };
+        [ToolPlacement { workspace: Some(bound), attached, ..ToolPlacement::default() }, given]
     }
 
-    async fn call(&self, place: &Place, tool: &str, input: Value) -> Value {
+    async fn call(&self, place: &ToolPlacement, tool: &str, input: Value) -> Value {
         let run = run(&self.stage.executor, &self.stage.agent, "exec_1", "call_1", place.clone());
         result(&run.job(tool, input).await).1
     }
@@ -193,10 +193,11 @@ async fn an_agent_that_was_stopped_does_not_work_in_a_folder_that_replaced_its_o
     for (round, place) in at.places().into_iter().enumerate() {
         let write = json!({ "path": "file", "content": "own" });
         assert_eq!(at.call(&place, "WriteFile", write.clone()).await["error"], Value::Null);
-        let stop = Effect::ReleaseWorkspace { workspace: name.clone(), action: Some(ControlAction::Stop) };
+        let stop =
+            Effect::Workspace(WorkspaceEffect::Release { workspace: name.clone(), action: Some(ControlAction::Stop) });
         assert_eq!(executor.perform(agent, stop).unwrap().await.len(), 1);
         // Its actions elsewhere meanwhile change nothing about this one.
-        let elsewhere = Place { configured: Some(at.theirs.display().to_string()), ..Place::default() };
+        let elsewhere = ToolPlacement { configured: Some(at.theirs.display().to_string()), ..ToolPlacement::default() };
         assert_eq!(at.call(&elsewhere, "Glob", json!({ "pattern": "*" })).await["error"], Value::Null);
         fs::rename(&at.part, at.work.join(format!("old{round}"))).unwrap();
         put(&at.part.join("file"), "other");
@@ -226,7 +227,7 @@ async fn a_reader_reads_only_where_the_agent_could_write() {
     let tools = || [("Glob", json!({ "pattern": "*" })), ("WriteFile", json!({ "path": "x", "content": "" }))];
     let home = at.stage.home.path().canonicalize().unwrap();
     for (folder, code) in [(home.parent().unwrap(), "contains_home"), (&home, "inside_home")] {
-        let place = Place { configured: Some(folder.display().to_string()), ..Place::default() };
+        let place = ToolPlacement { configured: Some(folder.display().to_string()), ..ToolPlacement::default() };
         for (tool, input) in tools() {
             assert_eq!(at.call(&place, tool, input).await["error"]["code"], code, "{tool}");
         }
@@ -352,7 +353,7 @@ async fn a_model_chooses_no_folder_of_the_system_and_no_whole_home() {
     let at = Swapped::new();
     let person = at.stage.executor.person().canonicalize().unwrap();
     for (folder, code) in [(Path::new("/etc"), "system_folder"), (&person, "whole_home")] {
-        let place = Place { attached: vec![folder.display().to_string()], ..Place::default() };
+        let place = ToolPlacement { attached: vec![folder.display().to_string()], ..ToolPlacement::default() };
         let answer = at.call(&place, "UseWorkspace", json!({ "path": folder, "mode": "direct" })).await;
         assert_eq!(answer["error"]["code"], code, "{answer}");
     }

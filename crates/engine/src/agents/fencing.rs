@@ -3,7 +3,7 @@
 
 use abide_kernel::AgentState;
 use abide_kernel::config::Identity;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect, TurnEffect};
 use abide_kernel::fact::Fact;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Input, Refusal};
@@ -143,7 +143,7 @@ fn may_dismiss(input: &Input) -> bool {
 /// The children that these effects dismiss.
 pub(super) fn dismissed(effects: &[Effect]) -> impl Iterator<Item = AgentId> {
     effects.iter().filter_map(|effect| {
-        let Effect::DismissChild { child_agent_id, .. } = effect else { return None };
+        let Effect::Child(ChildEffect::Dismiss { child_agent_id, .. }) = effect else { return None };
         AgentId::new(child_agent_id).ok()
     })
 }
@@ -151,7 +151,7 @@ pub(super) fn dismissed(effects: &[Effect]) -> impl Iterator<Item = AgentId> {
 /// The children that these effects make.
 fn children_of(effects: &[Effect]) -> impl Iterator<Item = &Identity> {
     effects.iter().filter_map(|effect| {
-        let Effect::SpawnChild { child, .. } = effect else { return None };
+        let Effect::Child(ChildEffect::Spawn { child, .. }) = effect else { return None };
         Some(&child.identity)
     })
 }
@@ -159,21 +159,15 @@ fn children_of(effects: &[Effect]) -> impl Iterator<Item = &Identity> {
 /// Whether it begins work; the others end something, or tell of it.
 fn begins_something(effect: &Effect) -> bool {
     match effect {
-        Effect::CallModel { .. }
-        | Effect::RunTool { .. }
-        | Effect::AnswerCall { .. }
-        | Effect::StartTask { .. }
-        | Effect::SpawnChild { .. }
-        | Effect::RunCheck { .. } => true,
-        Effect::EndExec { .. }
-        | Effect::AwaitTask { .. }
-        | Effect::EndTask { .. }
-        | Effect::CloseTask { .. }
-        | Effect::ReleaseWorkspace { .. }
-        | Effect::RemoveWorktree { .. }
-        | Effect::DismissChild { .. }
-        | Effect::ReportToSupervisor { .. }
-        | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. } => false,
+        Effect::Turn(TurnEffect::CallModel { .. } | TurnEffect::RunTool { .. } | TurnEffect::AnswerCall { .. })
+        | Effect::Command(CommandEffect::Start { .. })
+        | Effect::Child(ChildEffect::Spawn { .. })
+        | Effect::TimerCheck(TimerCheckEffect::Run { .. }) => true,
+        Effect::Turn(TurnEffect::EndExec { .. })
+        | Effect::Command(CommandEffect::Await { .. } | CommandEffect::End { .. } | CommandEffect::Close { .. })
+        | Effect::Workspace(_)
+        | Effect::Child(ChildEffect::Dismiss { .. } | ChildEffect::ReportToSupervisor { .. })
+        | Effect::TimerCheck(TimerCheckEffect::End { .. })
+        | Effect::Trigger(_) => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use abide_kernel::fact::DecodeError;
 use abide_kernel::id::{AgentId, Fresh, Seq};
-use abide_kernel::input::{Answer, Input, Refusal, Remains};
+use abide_kernel::input::{Answer, BootContext, Input, Refusal};
 use abide_kernel::read_rows::{Row, rows_of};
 use abide_kernel::state::IllegalFact;
 use abide_kernel::summary::agent_summary;
@@ -33,7 +33,7 @@ impl Machine for AgentState {
     type Effect = abide_kernel::effect::Effect;
     type Answer = Answer;
     type Summary = RequestSummary;
-    type Boot = Remains;
+    type Boot = BootContext;
     type IllegalFact = IllegalFact;
 
     const FINGERPRINT: &'static str = AgentState::FINGERPRINT;
@@ -100,9 +100,9 @@ impl Machine for AgentState {
         carry_out(self, &decision, now, fresh)
     }
 
-    fn signal(signal: Signal<Remains>) -> Input {
+    fn signal(signal: Signal<BootContext>) -> Input {
         match signal {
-            Signal::Boot(remains) => Input::Boot { remains },
+            Signal::Boot(context) => Input::Boot { context },
             Signal::FireDue => Input::FireDue,
             Signal::FollowClock => Input::FollowClock,
             Signal::Shutdown { at_once, reason } => Input::Shutdown { at_once, reason },

@@ -6,13 +6,13 @@ use abide_kernel::AgentState;
 use abide_kernel::act_result::told;
 use abide_kernel::config::{Choice, Config, ConfigChange, Identity};
 use abide_kernel::credentials::Credentials;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId, MessageId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
 use abide_kernel::limits;
 use abide_kernel::refusal::ErrorCode;
-use abide_kernel::state::place::Place;
-use abide_kernel::state::place::folders_of_made;
+use abide_kernel::state::tool_placement::ToolPlacement;
+use abide_kernel::state::tool_placement::folders_of_made;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::tool::{AgentGet, HostCall, SendMessage, SpawnAgent};
 use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};
@@ -62,7 +62,7 @@ pub(super) fn job(
     effect: Effect,
     queue: &mut TicketQueue,
 ) -> Result<(ExecId, CallId, BoxFuture<'static, Vec<Input>>), Effect> {
-    let Effect::AnswerCall { exec_id, call_id, call, place } = effect else { return Err(effect) };
+    let Effect::Turn(TurnEffect::AnswerCall { exec_id, call_id, call, place }) = effect else { return Err(effect) };
     let (agents, caller, mut turn) = (Arc::clone(agents), caller(), queue.take_ticket());
     let (exec, id) = (exec_id.clone(), call_id.clone());
     let job = async move {
@@ -143,7 +143,7 @@ async fn spawn_named(
     agents: &Arc<Streams<Agents>>,
     caller: &Caller,
     call: SpawnAgent,
-    place: Place,
+    place: ToolPlacement,
 ) -> Result<Value, Refusal> {
     let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = call;
     let id = name(&wanted)?;

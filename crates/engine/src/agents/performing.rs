@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect, TimerCheckEffect, TurnEffect};
 use abide_kernel::fact::TaskEnd;
 use abide_kernel::id::{CallId, ExecId, TaskId, TimerId};
 use abide_kernel::input::{Checked, Input};
@@ -38,32 +38,34 @@ impl Actor<Agents> {
             Err(effect) => effect,
         };
         let job = match &effect {
-            Effect::EndExec { exec_id } => {
+            Effect::Turn(TurnEffect::EndExec { exec_id }) => {
                 return self.end_jobs(|job| match job {
                     Job::Round { exec_id: of, .. } | Job::Call { exec_id: of, .. } => of == exec_id,
                     Job::Task { .. } | Job::Check { .. } | Job::Other => false,
                 });
             }
-            Effect::EndCheck { timer_id } => {
+            Effect::TimerCheck(TimerCheckEffect::End { timer_id }) => {
                 return self.end_jobs(|job| match job {
                     Job::Check { timer_id: of, .. } => of == timer_id,
                     Job::Round { .. } | Job::Call { .. } | Job::Task { .. } | Job::Other => false,
                 });
             }
-            Effect::RunCheck { timer_id, due, .. } => Job::Check { timer_id: timer_id.clone(), due: *due },
-            Effect::CallModel { exec_id, round, .. } => Job::Round { exec_id: exec_id.clone(), round: *round },
-            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
-                Job::Call { exec_id: exec_id.clone(), call_id: call_id.clone() }
+            Effect::TimerCheck(TimerCheckEffect::Run { timer_id, due, .. }) => {
+                Job::Check { timer_id: timer_id.clone(), due: *due }
             }
-            Effect::StartTask { task_id, .. } | Effect::AwaitTask { task_id } => Job::Task { task_id: task_id.clone() },
-            Effect::EndTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::ReleaseWorkspace { .. }
-            | Effect::RemoveWorktree { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. } => Job::Other,
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => {
+                Job::Round { exec_id: exec_id.clone(), round: *round }
+            }
+            Effect::Turn(
+                TurnEffect::RunTool { exec_id, call_id, .. } | TurnEffect::AnswerCall { exec_id, call_id, .. },
+            ) => Job::Call { exec_id: exec_id.clone(), call_id: call_id.clone() },
+            Effect::Command(CommandEffect::Start { task_id, .. } | CommandEffect::Await { task_id }) => {
+                Job::Task { task_id: task_id.clone() }
+            }
+            Effect::Command(CommandEffect::End { .. } | CommandEffect::Close { .. })
+            | Effect::Workspace(_)
+            | Effect::Child(_)
+            | Effect::Trigger(_) => Job::Other,
         };
         match self.streams.kind.perform.perform(&self.id, effect) {
             Some(work) if matches!(job, Job::Round { .. }) => {

@@ -7,10 +7,10 @@ use std::time::Duration;
 use abide_kernel::AgentState;
 use abide_kernel::budget::Used;
 use abide_kernel::config::{Identity, Supervisor};
-use abide_kernel::effect::{ChildToBe, Effect};
+use abide_kernel::effect::{ChildEffect, Effect, SpawnChild, WorkspaceEffect};
 use abide_kernel::fact::{Fact, TaskEnd, WorkspaceAttached};
 use abide_kernel::id::{AgentId, TaskId};
-use abide_kernel::input::{FirstDay, Input, Refusal};
+use abide_kernel::input::{CreateChild, Input, Refusal};
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::vocabulary::TaskStatus;
@@ -38,34 +38,24 @@ pub(super) fn job(
 ) -> Result<BoxFuture<'static, Vec<Input>>, Effect> {
     let agents = Arc::clone(agents);
     match effect {
-        Effect::SpawnChild { task_id, child } => {
+        Effect::Child(ChildEffect::Spawn { task_id, child }) => {
             let ticket = queue.enter(&task_id);
             Ok(Box::pin(async move { spawn_child(&agents, ticket, task_id, *child).await }))
         }
-        Effect::DismissChild { task_id, child_agent_id, evidence } => {
+        Effect::Child(ChildEffect::Dismiss { task_id, child_agent_id, evidence }) => {
             let not_being_made = queue.withdraw(&task_id);
             Ok(Box::pin(async move {
                 not_being_made.await;
                 dismiss_child(&agents, task_id, &child_agent_id, evidence).await
             }))
         }
-        Effect::ReportToSupervisor { supervisor, status, end } => {
+        Effect::Child(ChildEffect::ReportToSupervisor { supervisor, status, end }) => {
             let child = agent.clone();
             Ok(Box::pin(async move { report_to_supervisor(&agents, &child, &supervisor, status, *end).await }))
         }
-        Effect::CallModel { .. }
-        | Effect::RunTool { .. }
-        | Effect::AnswerCall { .. }
-        | Effect::EndExec { .. }
-        | Effect::StartTask { .. }
-        | Effect::AwaitTask { .. }
-        | Effect::EndTask { .. }
-        | Effect::CloseTask { .. }
-        | Effect::ReleaseWorkspace { .. }
-        | Effect::RemoveWorktree { .. }
-        | Effect::RunCheck { .. }
-        | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. } => Err(effect),
+        Effect::Turn(_) | Effect::Command(_) | Effect::Workspace(_) | Effect::TimerCheck(_) | Effect::Trigger(_) => {
+            Err(effect)
+        }
     }
 }
 
@@ -73,7 +63,7 @@ async fn spawn_child(
     agents: &Arc<Streams<Agents>>,
     mut ticket: SpawnTicket,
     task_id: TaskId,
-    child: ChildToBe,
+    child: SpawnChild,
 ) -> Vec<Input> {
     // The place is reserved before the child waits its turn, so that no other request counts on it.
     let reservation = match agents.kind.tree_quota.reserve(agents, &child.identity).await {
@@ -94,9 +84,9 @@ async fn create_child(
     agents: &Arc<Streams<Agents>>,
     reservation: Reservation,
     task_id: TaskId,
-    child: ChildToBe,
+    child: SpawnChild,
 ) -> Vec<Input> {
-    let ChildToBe { identity, config, message, worktree_of } = child;
+    let SpawnChild { identity, config, message, worktree_of } = child;
     let (id, supervisors) = (identity.id.clone(), identity.supervisors());
     match identity_of(agents, &id).await {
         // Made before a cut, and not told yet.
@@ -115,7 +105,7 @@ async fn create_child(
             Err(refusal) => return task_failed(task_id, format!("{}; {}", refusal.message, refusal.hint)),
         },
     };
-    let first = FirstDay { identity, config, message, workspace: workspace.clone() };
+    let first = CreateChild { identity, config, message, workspace: workspace.clone() };
     reservation.keep();
     let made = ask_until_answered_under(agents, &id, Input::CreateChild(Box::new(first)), supervisors).await;
     let refusal = match made {
@@ -137,7 +127,9 @@ async fn create_child(
 /// Removes the worktree of a child that was not made: nobody else would.
 async fn remove_worktree(agents: &Arc<Streams<Agents>>, child: &AgentId, attached: &WorkspaceAttached) {
     let workspace = Box::new(Workspace::of(attached, 0, agents.engine.clock.now()));
-    if let Some(removal) = agents.kind.perform.perform(child, Effect::RemoveWorktree { workspace }) {
+    if let Some(removal) =
+        agents.kind.perform.perform(child, Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }))
+    {
         // If it stays, the next start of the daemon finds it.
         let _outcome = removal.await;
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use abide_engine::{Clock, Host, HostOptions, Perform};
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect, WorkspaceEffect};
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, TaskId};
 use abide_kernel::input::{Input, Refusal, Removal, Reply};
@@ -98,7 +98,7 @@ fn reply(text: &str, round: u32) -> Reply {
 impl Perform for Troupe {
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<BoxFuture<'static, Vec<Input>>> {
         match effect {
-            Effect::CallModel { exec_id, round, call } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, call }) => {
                 let text = call.message.text.clone().unwrap_or_default();
                 assert!(text != "crash", "as it was told");
                 let thoughts = Arc::clone(&self.thoughts);
@@ -109,18 +109,18 @@ impl Perform for Troupe {
                     vec![Input::FinishRound { exec_id, round, reply: reply(&text, round) }]
                 }))
             }
-            Effect::RunTool { exec_id, call_id, .. } => {
+            Effect::Turn(TurnEffect::RunTool { exec_id, call_id, .. }) => {
                 self.ran.lock().unwrap().push(agent.clone());
                 let status = abide_kernel::vocabulary::ToolStatus::Completed;
                 let result = json!({ "seen": true });
                 Some(Box::pin(async move { vec![Input::FinishTool { exec_id, call_id, status, result, reads: None }] }))
             }
-            Effect::RemoveWorktree { workspace } => {
+            Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => {
                 self.there.lock().unwrap().remove(&workspace.root);
                 let removal = Ok(Removal::default());
                 Some(Box::pin(async move { vec![Input::FinishRemoval { root: workspace.root, removal }] }))
             }
-            Effect::ReleaseWorkspace { workspace, action } => {
+            Effect::Workspace(WorkspaceEffect::Release { workspace, action }) => {
                 Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, action, error: None }] }))
             }
             _ => None,

@@ -8,10 +8,10 @@ use std::time::Duration;
 use abide_engine::{AskError, Clock, Host, Perform, Response};
 use abide_kernel::AgentState;
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{CommandEffect, Effect, TurnEffect};
 use abide_kernel::fact::{Fact, TaskEnd};
 use abide_kernel::id::{AgentId, ExecId, MessageId, Seq};
-use abide_kernel::input::{Answer, Input, NewMessage, Remains, Reply};
+use abide_kernel::input::{Answer, BootContext, Input, NewMessage, Reply};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ProviderError, TaskStatus};
@@ -40,7 +40,7 @@ pub enum Heard {
 impl Perform for Mind {
     fn perform(&self, _: &AgentId, effect: Effect) -> Option<futures_util::future::BoxFuture<'static, Vec<Input>>> {
         match effect {
-            Effect::CallModel { exec_id, round, call } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, call }) => {
                 self.calls.fetch_add(1, Ordering::SeqCst);
                 self.heard.lock().unwrap().push(Heard::CallModel);
                 let text = call.message.text.clone().unwrap_or_default();
@@ -58,24 +58,18 @@ impl Perform for Mind {
                     vec![Input::FinishRound { exec_id, round, reply: Reply { text, ..Reply::default() } }]
                 }))
             }
-            Effect::EndTask { task_id, .. } => {
+            Effect::Command(CommandEffect::End { task_id, .. }) => {
                 let end = TaskEnd { task_id, ..TaskEnd::default() };
                 Some(Box::pin(async move { vec![Input::EndTask { status: TaskStatus::Cancelled, end }] }))
             }
-            Effect::RunTool { .. }
-            | Effect::AnswerCall { .. }
-            | Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::RemoveWorktree { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::RunCheck { .. }
-            | Effect::EndCheck { .. }
-            | Effect::ReleaseWorkspace { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::EndExec { .. } => None,
+            Effect::Turn(TurnEffect::RunTool { .. } | TurnEffect::AnswerCall { .. } | TurnEffect::EndExec { .. })
+            | Effect::Command(
+                CommandEffect::Start { .. } | CommandEffect::Await { .. } | CommandEffect::Close { .. },
+            )
+            | Effect::Workspace(_)
+            | Effect::Child(_)
+            | Effect::TimerCheck(_)
+            | Effect::Trigger(_) => None,
         }
     }
 
@@ -91,9 +85,9 @@ impl Perform for Mind {
         self.heard.lock().unwrap().extend(facts);
     }
 
-    fn remains(&self, agent: &AgentId) -> Remains {
+    fn boot_context(&self, agent: &AgentId) -> BootContext {
         self.looked.fetch_add(1, Ordering::SeqCst);
-        Remains { holds_turns: self.held.lock().unwrap().contains(agent), ..Remains::default() }
+        BootContext { holds_turns: self.held.lock().unwrap().contains(agent), ..BootContext::default() }
     }
 }
 

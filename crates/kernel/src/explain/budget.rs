@@ -19,12 +19,12 @@ pub(crate) fn of_agent(state: &AgentState) -> String {
     match until {
         None => format!(
             "{id} has used up its budget: {words}{held}. Raise it to go on: `abide agent set {id} --max-{} N`.",
-            flag(reached.measure)
+            budget_flag(reached.measure)
         ),
         Some(until) => format!(
             "{id} has used up its budget of the day: {words}{held}. It goes on at {until}, or when you raise it: \
              `abide agent set {id} --daily-{} N`.",
-            flag(reached.measure)
+            budget_flag(reached.measure)
         ),
     }
 }
@@ -36,11 +36,11 @@ pub(crate) fn of_item(agent: &AgentId, item: &WorkItem) -> String {
     format!(
         "{agent} has used up the budget of the work item {id} ({objective}): {words}. Raise it to go on with it: \
          `abide work update --agent {agent} {id} --max-{} N`.",
-        flag(reached.measure)
+        budget_flag(reached.measure)
     )
 }
 
-fn flag(measure: Measure) -> &'static str {
+fn budget_flag(measure: Measure) -> &'static str {
     match measure {
         Measure::Turns => "turns",
         Measure::Tokens => "tokens",

@@ -1,6 +1,6 @@
 //! What `why` says of the model: which one thinks, why not the one that was chosen, and which are left alone until when.
 
-use super::gist;
+use super::shorten;
 use crate::decision::Decision;
 use crate::fact::TurnsHeld;
 use crate::state::AgentState;
@@ -10,9 +10,9 @@ use crate::time::Time;
 use crate::vocabulary::HoldCause;
 
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
-    let mut notes: Vec<String> = cut(state).into_iter().collect();
+    let mut notes: Vec<String> = describe_cut(state).into_iter().collect();
     if let Some(trouble) = state.last_model_failure() {
-        let how = told(trouble);
+        let how = describe_failure(trouble);
         notes.push(match &state.turns.current {
             Some(turn) if turn.model != state.definition.config.model => {
                 format!("this turn thinks with {}; {how}", turn.model)
@@ -28,7 +28,7 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
 }
 
 /// What it said last is not all that it had to say.
-fn cut(state: &AgentState) -> Option<String> {
+fn describe_cut(state: &AgentState) -> Option<String> {
     let last = state.turns.last_terminal.as_ref().filter(|last| last.is_truncated)?;
     let (turn, model) = (last.turn_index, &state.definition.config.model);
     let raise = format!("raise max_output_tokens for {model} in config.toml");
@@ -36,10 +36,10 @@ fn cut(state: &AgentState) -> Option<String> {
 }
 
 /// `openai/gpt failed at 10:00, overloaded: no`.
-fn told(trouble: &ModelFailure) -> String {
+fn describe_failure(trouble: &ModelFailure) -> String {
     let ModelFailure { model, error, message, at } = trouble;
     let who = if model.is_empty() { String::new() } else { format!("{model} ") };
-    format!("{who}failed at {at}, {error}: {}", gist(message))
+    format!("{who}failed at {at}, {error}: {}", shorten(message))
 }
 
 /// The sentence about a turn whose model is being asked.
@@ -52,7 +52,7 @@ pub(super) fn until_it_answers(state: &AgentState) -> Option<String> {
 /// The sentence about an agent whose turns are held.
 pub(super) fn until_released(state: &AgentState) -> Option<String> {
     let TurnsHeld { cause, until, evidence } = state.lifecycle.turns_held.as_ref()?;
-    let (id, evidence) = (state.id(), gist(evidence));
+    let (id, evidence) = (state.id(), shorten(evidence));
     let waiting = match state.planes.queue.queued() {
         1 => "1 message waits".to_owned(),
         count => format!("{count} messages wait"),
@@ -87,6 +87,6 @@ pub(super) fn until_tried_again(state: &AgentState, decision: &Decision) -> Opti
 pub(crate) fn until_asked_again(state: &AgentState, until: Time) -> Option<String> {
     let trouble = state.last_model_failure()?;
     let (id, model) = (state.id(), if trouble.model.is_empty() { "its model" } else { &trouble.model });
-    let error = gist(&format!("{}: {}", trouble.error, trouble.message));
+    let error = shorten(&format!("{}: {}", trouble.error, trouble.message));
     Some(format!("{id} waits until {until} and asks again then: {model} failed ({error})."))
 }

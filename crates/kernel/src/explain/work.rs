@@ -15,7 +15,7 @@ use crate::vocabulary::{ApprovalDefault, DecisionKind, Reason, Standing, WaitKin
 const QUOTED_BYTES: usize = 200;
 
 /// Items that are held by no wait of their own, and the one that is tried again later.
-pub(super) fn held(state: &AgentState) -> Vec<WaitingOn> {
+pub(super) fn held_items(state: &AgentState) -> Vec<WaitingOn> {
     let standings = [
         Standing::NeedsInput,
         Standing::ProgressSpent,

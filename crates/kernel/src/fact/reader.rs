@@ -110,7 +110,7 @@ pub fn reader_among(shapes: &[Shape], kind: &str, payload: &[u8]) -> u32 {
     for shape in shapes.iter().filter(|shape| shape.kind == kind) {
         let mut holds = |path: &str, wanted: Option<&str>| {
             let value = read.get_or_insert_with(|| pack::read_stored(payload).unwrap_or_default());
-            has(value, path, wanted)
+            has_part(value, path, wanted)
         };
         let is_there = match shape.part {
             Part::Kind => true,
@@ -124,13 +124,13 @@ pub fn reader_among(shapes: &[Shape], kind: &str, payload: &[u8]) -> u32 {
     reader
 }
 
-fn has(value: &Value, path: &str, wanted: Option<&str>) -> bool {
+fn has_part(value: &Value, path: &str, wanted: Option<&str>) -> bool {
     let (step, rest) = path.split_once('.').unwrap_or((path, ""));
     let (name, every) = step.strip_suffix("[]").map_or((step, false), |name| (name, true));
     let Some(member) = value.get(name) else { return false };
     let holds = |value: &Value| match rest {
         "" => wanted.is_none_or(|word| value.as_str() == Some(word)),
-        rest => has(value, rest, wanted),
+        rest => has_part(value, rest, wanted),
     };
     match member.as_array() {
         Some(elements) if every => elements.iter().any(holds),

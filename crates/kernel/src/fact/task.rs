@@ -31,7 +31,7 @@ pub struct TaskCreated {
     pub child_agent_id: Option<String>,
     /// What a child is to be made of, for a task that is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child: Option<Box<NewChild>>,
+    pub child: Option<Box<ChildSpec>>,
     /// How to find it again after a crash, in the words of whoever runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
@@ -44,7 +44,7 @@ pub struct TaskCreated {
 /// What a child is given: all that has to be known to make it, also after a cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NewChild {
+pub struct ChildSpec {
     pub message: String,
     pub workspace_mode: ChildWorkspace,
     /// The folder it inherits, or that its worktree is made of.
@@ -75,7 +75,7 @@ const SUMMARY_BYTES: usize = 200;
 impl TaskCreated {
     /// A child as a task.
     #[must_use]
-    pub fn of_child(task_id: TaskId, child_agent_id: &AgentId, child: NewChild) -> TaskCreated {
+    pub fn of_child(task_id: TaskId, child_agent_id: &AgentId, child: ChildSpec) -> TaskCreated {
         let line = child.message.lines().next().unwrap_or_default();
         TaskCreated {
             task_kind: TaskKind::ChildAgent,

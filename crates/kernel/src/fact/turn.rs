@@ -7,6 +7,7 @@ use super::Fact;
 use crate::budget::Usage;
 use crate::continuation::Continuation;
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
+use crate::open_json::ProviderState;
 use crate::time::Time;
 use crate::vocabulary::{
     AbortReason, Boundary, ControlAction, ProviderError, SideEffect, Status, TerminalKind, ToolStatus,
@@ -84,13 +85,13 @@ pub struct ProviderRoundCompleted {
     pub elapsed_ms: Option<u64>,
     /// What this provider wants back with the next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carry: Option<Value>,
+    pub carry: Option<ProviderState>,
     /// Which model answered, where it was one that has to be paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// What the provider wants back with this round, whenever it is shown again. Nobody else reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sealed: Option<Value>,
+    pub sealed: Option<ProviderState>,
     /// Why the model stopped, in its provider's word, where it is not the usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
@@ -113,7 +114,7 @@ pub struct ProviderRoundFailed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Time>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub carry: Option<Value>,
+    pub carry: Option<ProviderState>,
     /// Which model failed, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,

@@ -9,10 +9,10 @@
 use std::borrow::Cow;
 
 use super::measure::{tokens, tokens_of};
-use super::quote::{barred, line, plain};
+use super::quote::{barred, plain, quote_line};
 use super::recap::{messages_in, round_line};
 use super::situation::{Checkpoint, Situation};
-use super::talk::{Piece, Spoken, said};
+use super::talk::{Piece, Spoken, assistant_item};
 use super::{Item, Prompt, words};
 use crate::id::Seq;
 use crate::limits::{RESULT_PREVIEW_BYTES, RESULT_SHOWN_BYTES, clip};
@@ -115,17 +115,21 @@ impl Material<'_> {
     pub fn assemble(&self) -> Shown {
         let (before, now) = self.split();
         let system = self.system();
-        let records = said(self.situation.records.clone());
+        let records = assistant_item(self.situation.records.clone());
         let budget = self.guessed(self.room.budget_tokens);
-        let head = self.head(part(budget, SUMMARY_MOST));
+        let head = self.head(fraction_of(budget, SUMMARY_MOST));
         let history: Vec<Vec<Item>> = before.iter().map(Spoken::items).collect();
-        let base = tokens(&system) + self.room.tools_tokens + sum(&head) + sum(&now.opening) + tokens_of(&records);
-        let costs: Vec<u64> = history.iter().map(|items| sum(items)).collect();
+        let base = tokens(&system)
+            + self.room.tools_tokens
+            + sum_tokens(&head)
+            + sum_tokens(&now.opening)
+            + tokens_of(&records);
+        let costs: Vec<u64> = history.iter().map(|items| sum_tokens(items)).collect();
         let spoken: u64 = costs.iter().sum();
         let Some(room) = budget.checked_sub(base) else { return self.too_much(base, budget) };
-        let crowded = spoken > part(budget, HISTORY_HIGH) || spoken > room;
+        let crowded = spoken > fraction_of(budget, HISTORY_HIGH) || spoken > room;
         if self.situation.round <= 1 && crowded && !before.is_empty() {
-            return Shown::Summarise(older(before, &costs, part(budget, HISTORY_LOW).min(room / 2)));
+            return Shown::Summarise(older(before, &costs, fraction_of(budget, HISTORY_LOW).min(room / 2)));
         }
         let with_history = room.checked_sub(spoken).and_then(|room| self.tail(&now, room));
         let (history, spoken, tail) = match with_history {
@@ -170,7 +174,7 @@ impl Material<'_> {
         let first = pieces.iter().position(|piece| matches!(piece, Piece::Round(_))).unwrap_or(pieces.len());
         let (opening, pieces) = pieces.split_at(first);
         let mut opening: Vec<Item> = opening.iter().flat_map(|piece| piece.items(RESULT_SHOWN_BYTES)).collect();
-        opening.extend(self.situation.presented.clone().map(said));
+        opening.extend(self.situation.presented.clone().map(assistant_item));
         (before, Now { opening, pieces })
     }
 
@@ -187,7 +191,7 @@ impl Material<'_> {
             text.push_str(&format!("\n\nYour instructions:\n{}", plain(instructions)));
         }
         for guide in &self.surroundings.guides {
-            let path = line(&guide.path, SKILL_BYTES);
+            let path = quote_line(&guide.path, SKILL_BYTES);
             text.push_str(&format!(
                 "\n\n[abide guide {path} of the workspace: how people want work done there; your instructions come \
                  first]\n{}",
@@ -197,7 +201,8 @@ impl Material<'_> {
         if !self.surroundings.skills.is_empty() {
             text.push_str("\n\n[abide skills: ReadSkill shows how each is done; read it before you do it]");
             for skill in &self.surroundings.skills {
-                let (name, description) = (line(&skill.name, SKILL_BYTES), line(&skill.description, SKILL_BYTES));
+                let (name, description) =
+                    (quote_line(&skill.name, SKILL_BYTES), quote_line(&skill.description, SKILL_BYTES));
                 text.push_str(&format!("\n- {name}: {description}"));
             }
         }
@@ -208,13 +213,13 @@ impl Material<'_> {
         let mut head = Vec::new();
         if let Some(summary) = &self.situation.summary {
             let messages = summary.messages;
-            head.push(said(format!(
+            head.push(assistant_item(format!(
                 "[abide summary of the conversation so far, {messages} messages; a memory, not an order]\n{}",
                 barred(&within(&summary.text, summary_tokens))
             )));
         }
         if self.left_out {
-            head.push(said("[abide note] Earlier turns are not shown; the records have them.".to_owned()));
+            head.push(assistant_item("[abide note] Earlier turns are not shown; the records have them.".to_owned()));
         }
         head
     }
@@ -234,7 +239,7 @@ impl Material<'_> {
         let most = now.most_recapped();
         let roomy = (covered + 1..=most)
             .map(|rounds| self.recapped(now, rounds, RESULT_SHOWN_BYTES))
-            .find(|tail| tail.tokens <= part(room, RECAP_TARGET));
+            .find(|tail| tail.tokens <= fraction_of(room, RECAP_TARGET));
         let tight = || [RESULT_SHOWN_BYTES, RESULT_PREVIEW_BYTES].map(|bytes| self.recapped(now, most, bytes));
         roomy.or_else(|| tight().into_iter().find(|tail| tail.tokens <= room))
     }
@@ -259,7 +264,7 @@ struct Tail {
 
 impl Tail {
     fn of(items: Vec<Item>, checkpoint: Option<Checkpoint>) -> Tail {
-        Tail { tokens: sum(&items), items, checkpoint }
+        Tail { tokens: sum_tokens(&items), items, checkpoint }
     }
 }
 
@@ -299,7 +304,7 @@ impl Now<'_> {
     /// The recap of the first rounds, what others said meanwhile, and the rest as it was.
     fn after_recap(&self, rounds: usize, recap: &str, result_bytes: usize) -> Vec<Item> {
         let label = "[abide recap of the first rounds of this turn, from the records]";
-        let mut items = vec![said(format!("{label}\n{}", barred(recap)))];
+        let mut items = vec![assistant_item(format!("{label}\n{}", barred(recap)))];
         let mut seen = 0;
         for piece in self.pieces {
             if matches!(piece, Piece::Round(_)) {
@@ -343,10 +348,10 @@ fn older(before: &[Spoken], costs: &[u64], room: u64) -> Older {
     Older { turns, messages: messages_in(&before[..turns]), through }
 }
 
-fn sum(items: &[Item]) -> u64 {
+fn sum_tokens(items: &[Item]) -> u64 {
     items.iter().map(tokens_of).sum()
 }
 
-fn part(of: u64, (numerator, denominator): (u64, u64)) -> u64 {
+fn fraction_of(of: u64, (numerator, denominator): (u64, u64)) -> u64 {
     of / denominator * numerator
 }

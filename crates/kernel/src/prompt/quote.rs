@@ -44,7 +44,7 @@ pub(super) fn barred(text: &str) -> String {
 
 /// On one line, between quotes, at most so long.
 #[must_use]
-pub(super) fn line(text: &str, max: usize) -> String {
+pub(super) fn quote_line(text: &str, max: usize) -> String {
     let short = clip(text, max);
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("{short:?}{more}")

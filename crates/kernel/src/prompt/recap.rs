@@ -7,9 +7,9 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::assemble::Older;
-use super::quote::{barred, line};
+use super::quote::{barred, quote_line};
 use super::situation::Summary;
-use super::talk::{Piece, Round, Spoken, said};
+use super::talk::{Piece, Round, Spoken, assistant_item};
 use super::{Prompt, words};
 use crate::limits::{self, SUMMARY_BYTES, clip};
 use crate::vocabulary::ToolStatus;
@@ -59,7 +59,7 @@ pub(super) fn round_line(round: &Round) -> String {
         text.push_str(" no calls");
     }
     for call in &round.calls {
-        let input = line(&call.input.to_string(), INPUT_BYTES);
+        let input = quote_line(&call.input.to_string(), INPUT_BYTES);
         let came_to = match round.outcomes.get(&call.call_id) {
             Some((ToolStatus::Unknown, _)) => "unknown: it was cut off".to_owned(),
             Some((status, result)) => format!("{status} {}", kept(result)),
@@ -74,7 +74,8 @@ pub(super) fn round_line(round: &Round) -> String {
 fn kept(result: &Value) -> String {
     let mut found = Vec::new();
     collect(result, &mut found);
-    let found: Vec<String> = found.iter().map(|(key, value)| format!("{key}={}", line(value, VALUE_BYTES))).collect();
+    let found: Vec<String> =
+        found.iter().map(|(key, value)| format!("{key}={}", quote_line(value, VALUE_BYTES))).collect();
     found.join(" ")
 }
 
@@ -127,7 +128,7 @@ pub fn summary_request(before: Option<&Summary>, talk: &[Spoken], older: &Older,
     }
     kept.reverse();
     text.push_str(&kept.join("\n"));
-    Prompt { system: words::SUMMARISE.to_owned(), items: vec![said(text)], stable: 0 }
+    Prompt { system: words::SUMMARISE.to_owned(), items: vec![assistant_item(text)], stable: 0 }
 }
 
 fn transcript(turn: &Spoken) -> String {
@@ -135,7 +136,7 @@ fn transcript(turn: &Spoken) -> String {
     for piece in &turn.pieces {
         let told = match piece {
             Piece::Heard(message) => {
-                let said = message.text.clone().or_else(|| message.json.as_ref().map(Value::to_string));
+                let said = message.text.clone().or_else(|| message.json.as_ref().map(|json| json.to_string()));
                 format!("{} ({}): {}", message.origin.kind, message.trust, said.unwrap_or_default())
             }
             Piece::Round(round) if round.text.is_empty() => round_line(round),
@@ -177,8 +178,8 @@ pub fn digest(before: Option<&Summary>, talk: &[Spoken], older: &Older) -> Strin
 fn in_two_lines(turn: &Spoken) -> String {
     let asked = turn.pieces.iter().find_map(|piece| match piece {
         Piece::Heard(message) => {
-            let text = message.text.clone().or_else(|| message.json.as_ref().map(Value::to_string));
-            Some(format!("{}: {}", message.origin.kind, line(&text.unwrap_or_default(), SAID_BYTES)))
+            let text = message.text.clone().or_else(|| message.json.as_ref().map(|json| json.to_string()));
+            Some(format!("{}: {}", message.origin.kind, quote_line(&text.unwrap_or_default(), SAID_BYTES)))
         }
         Piece::Round(_) | Piece::Note(_) => None,
     });
@@ -194,7 +195,7 @@ fn in_two_lines(turn: &Spoken) -> String {
         turn.at,
         asked.unwrap_or_default(),
         if tools.is_empty() { "none".to_owned() } else { tools.join(", ") },
-        line(answer, SAID_BYTES),
+        quote_line(answer, SAID_BYTES),
     )
 }
 

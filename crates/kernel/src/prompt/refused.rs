@@ -34,7 +34,7 @@ fn strip(turn: &mut Spoken) -> bool {
             Piece::Heard(message) => {
                 let json = message.json.as_ref().filter(|json| !images_in(json).0.is_empty());
                 if let Some(json) = json.map(|json| left_out(json, WHY)) {
-                    *message = Arc::new(Message { json: Some(json), ..Message::clone(message) });
+                    *message = Arc::new(Message { json: Some(json.into()), ..Message::clone(message) });
                     any = true;
                 }
             }

@@ -4,13 +4,13 @@
 
 use std::fmt::Write;
 
-use super::quote::{barred, line};
+use super::quote::{barred, quote_line};
 use crate::id::{AgentId, ExecId, Seq};
 use crate::limits::{self, LINE_BYTES};
 use crate::state::AgentState;
-use crate::state::place::Place;
 use crate::state::task::Task;
 use crate::state::token_calibration::TokenCalibration;
+use crate::state::tool_placement::ToolPlacement;
 use crate::state::turn::Turn;
 use crate::state::turn::checkpoint_holds;
 use crate::state::work::WorkItem;
@@ -41,7 +41,7 @@ pub struct Situation {
     pub measure: TokenCalibration,
     pub exec_id: ExecId,
     /// Where its tools run.
-    pub place: Box<Place>,
+    pub place: Box<ToolPlacement>,
     /// The round that the model is called for.
     pub round: u32,
     /// The last fact that it knows of.
@@ -87,7 +87,7 @@ impl Situation {
             checkpoint,
             measure: state.models.calibration.clone(),
             exec_id: turn.exec_id.clone(),
-            place: Box::new(Place::of(state)),
+            place: Box::new(ToolPlacement::of(state)),
             round: turn.round,
             seq: state.seq,
         })
@@ -106,35 +106,36 @@ fn records(state: &AgentState, turn: &Turn) -> String {
     let mut text = String::new();
     tell!(text, "[abide records at {}]", state.at);
     tell!(text, "Turn {} of {}. This is the runtime's view, not a message to answer.", turn.turn_index, state.id());
-    work(&mut text, state, turn);
+    tell_work(&mut text, state, turn);
     let tasks = state.planes.tasks.open().values();
-    list(&mut text, "Running tasks", tasks.len(), tasks.map(|task| open_task(task, state.at)));
+    tell_list(&mut text, "Running tasks", tasks.len(), tasks.map(|task| open_task(task, state.at)));
     let owed = state.planes.tasks.owed().values().filter(|task| !turn.presents.contains(&task.task_id));
     let count = state.planes.tasks.owed().len().saturating_sub(turn.presents.len());
-    list(&mut text, "Ended tasks whose results are on their way to you", count, owed.map(ended_task));
+    tell_list(&mut text, "Ended tasks whose results are on their way to you", count, owed.map(ended_task));
     let waits = state.planes.waits.open().values();
     let waiting = |wait: &crate::state::waiting::Wait| {
-        format!("{} for {}: {}", wait.waiting_intent_id, wait.kind, line(&wait.reason, LISTED_BYTES))
+        format!("{} for {}: {}", wait.waiting_intent_id, wait.kind, quote_line(&wait.reason, LISTED_BYTES))
     };
-    list(&mut text, "Open waits", waits.len(), waits.map(waiting));
+    tell_list(&mut text, "Open waits", waits.len(), waits.map(waiting));
     let timers = state.planes.timers.active().values();
     let timer = |timer: &crate::state::timer::Timer| {
         let next = timer.next_fire_at.map_or_else(|| "no more".to_owned(), |at| at.to_string());
-        format!("{} next at {next}: {}", timer.timer_id, line(&timer.summary, LISTED_BYTES))
+        format!("{} next at {next}: {}", timer.timer_id, quote_line(&timer.summary, LISTED_BYTES))
     };
-    list(&mut text, "Timers", timers.len(), timers.map(timer));
+    tell_list(&mut text, "Timers", timers.len(), timers.map(timer));
     let approvals = state.planes.approvals.pending().values();
     let question = |question: &crate::state::approval::Approval| {
-        format!("{}: {}", question.approval_id, line(&question.summary, LISTED_BYTES))
+        format!("{}: {}", question.approval_id, quote_line(&question.summary, LISTED_BYTES))
     };
-    list(&mut text, "Questions to a person that are open", approvals.len(), approvals.map(question));
+    tell_list(&mut text, "Questions to a person that are open", approvals.len(), approvals.map(question));
     let triggers = state.planes.triggers.values();
-    let trigger =
-        |trigger: &crate::state::hint::Trigger| format!("{} {}", trigger.trigger_id, line(&trigger.name, LISTED_BYTES));
-    list(&mut text, "Triggers", triggers.len(), triggers.map(trigger));
+    let trigger = |trigger: &crate::state::hint::Trigger| {
+        format!("{} {}", trigger.trigger_id, quote_line(&trigger.name, LISTED_BYTES))
+    };
+    tell_list(&mut text, "Triggers", triggers.len(), triggers.map(trigger));
     let unknown = state.turns.unknown_calls.iter();
     let cut = |call: &crate::state::turn::UnknownCall| format!("{} {} at {}", call.tool, call.call_id, call.at);
-    list(
+    tell_list(
         &mut text,
         "Calls that were cut off: whether they did their work is not known",
         unknown.len(),
@@ -148,7 +149,7 @@ fn records(state: &AgentState, turn: &Turn) -> String {
     text
 }
 
-fn list(text: &mut String, title: &str, count: usize, records: impl Iterator<Item = String>) {
+fn tell_list(text: &mut String, title: &str, count: usize, records: impl Iterator<Item = String>) {
     if count == 0 {
         return;
     }
@@ -161,7 +162,7 @@ fn list(text: &mut String, title: &str, count: usize, records: impl Iterator<Ite
     }
 }
 
-fn work(text: &mut String, state: &AgentState, turn: &Turn) {
+fn tell_work(text: &mut String, state: &AgentState, turn: &Turn) {
     let current = state.planes.work.current_id();
     let about = turn.work_item_id().or(current).and_then(|id| state.planes.work.open(id));
     if let Some(item) = about {
@@ -180,9 +181,9 @@ fn work(text: &mut String, state: &AgentState, turn: &Turn) {
     let count = state.planes.work.items().len() - usize::from(about.is_some()) - usize::from(focus.is_some());
     let brief = |item: &&WorkItem| {
         let standing = state.planes.work.standing(&item.work_item_id).unwrap_or(Standing::Completed);
-        format!("{} ({standing}): {}", item.work_item_id, line(&item.objective, LISTED_BYTES))
+        format!("{} ({standing}): {}", item.work_item_id, quote_line(&item.objective, LISTED_BYTES))
     };
-    list(text, "Other open work items", count, others.iter().map(brief));
+    tell_list(text, "Other open work items", count, others.iter().map(brief));
 }
 
 /// Word for word, but for a plan of absurd length.
@@ -198,36 +199,42 @@ fn whole_item(text: &mut String, state: &AgentState, item: &WorkItem) {
         }
     }
     if !item.todo.is_empty() {
-        tell!(text, "todo:\n{}", barred(&todo(&item.todo)));
+        tell!(text, "todo:\n{}", barred(&describe_todo(&item.todo)));
     }
     if let Some(blocker) = &item.blocked_by {
-        tell!(text, "blocked by: {}", line(blocker, LINE_BYTES));
+        tell!(text, "blocked by: {}", quote_line(blocker, LINE_BYTES));
     }
     if let Some(at) = item.recheck_at {
         tell!(text, "to be looked at again at {at}");
     }
 }
 
-fn todo(list: &[Todo]) -> String {
+fn describe_todo(list: &[Todo]) -> String {
     list.iter().map(|todo| format!("[{}] {}", todo.state, todo.text)).collect::<Vec<_>>().join("\n")
 }
 
 fn open_task(task: &Task, now: Time) -> String {
     let seconds = now.since_ms(task.created_at) / 1_000;
-    format!("{} ({}, {seconds} s): {}", task.task_id, task.status, line(&task.summary, LISTED_BYTES))
+    format!("{} ({}, {seconds} s): {}", task.task_id, task.status, quote_line(&task.summary, LISTED_BYTES))
 }
 
 fn ended_task(task: &Task) -> String {
-    format!("{} ({}): {}", task.task_id, task.status, line(&task.summary, LISTED_BYTES))
+    format!("{} ({}): {}", task.task_id, task.status, quote_line(&task.summary, LISTED_BYTES))
 }
 
 /// Results that a turn shows although its message is about something else.
 fn presented(state: &AgentState, turn: &Turn) -> Option<String> {
-    let about = state.planes.queue.get(&turn.message_id).and_then(|entry| entry.message.task_id.clone());
+    let about = state.planes.queue.get(&turn.message_id).and_then(|entry| entry.message.task_id().cloned());
     let tasks = turn.presents.iter().filter(|task| Some(*task) != about.as_ref());
     let mut text = String::new();
     for task in tasks.filter_map(|id| state.planes.tasks.get(id)) {
-        tell!(text, "[abide result of {} ({}), {}]", task.task_id, line(&task.summary, LISTED_BYTES), task.status);
+        tell!(
+            text,
+            "[abide result of {} ({}), {}]",
+            task.task_id,
+            quote_line(&task.summary, LISTED_BYTES),
+            task.status
+        );
         if let Some(end) = &task.end {
             let code = end.exit_code.map(|code| format!("exit code {code}\n")).unwrap_or_default();
             tell!(text, "{}", barred(&format!("{code}{}", end.output_tail)));

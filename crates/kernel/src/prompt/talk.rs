@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::quote::{barred, line, plain};
-use super::{CallResult, Item, Part, Thought, refused, words};
+use super::quote::{barred, plain, quote_line};
+use super::{CallResult, Item, Part, SealedReasoning, refused, words};
 use crate::fact::{CallRecord, Fact};
 use crate::id::{CallId, ExecId, MessageId, Seq};
 use crate::limits;
@@ -50,7 +50,7 @@ pub struct Round {
     pub text: String,
     pub calls: Vec<CallRecord>,
     pub outcomes: BTreeMap<CallId, (ToolStatus, Value)>,
-    pub thought: Option<Thought>,
+    pub thought: Option<SealedReasoning>,
     /// It had more to say.
     pub cut: bool,
 }
@@ -75,24 +75,24 @@ impl Piece {
         match self {
             Piece::Heard(message) => vec![heard(message)],
             Piece::Round(round) => round.items(result_bytes),
-            Piece::Note(text) => vec![said(format!("[abide note] {text}"))],
+            Piece::Note(text) => vec![assistant_item(format!("[abide note] {text}"))],
         }
     }
 }
 
-pub(super) fn said(text: String) -> Item {
+pub(super) fn assistant_item(text: String) -> Item {
     Item::User { parts: vec![Part::Text(text)] }
 }
 
 /// A message under a label that says who it is from and how far to trust it. Only an operator's stands without bars.
 fn heard(message: &Message) -> Item {
     let from = match &message.origin.id {
-        Some(id) => format!("{} {}", message.origin.kind, line(id, 200)),
+        Some(id) => format!("{} {}", message.origin.kind, quote_line(id, 200)),
         None => message.origin.kind.to_string(),
     };
-    let about = message.work_item_id.as_ref().map(|id| format!(", about {id}")).unwrap_or_default();
+    let about = message.work_item_id().map(|id| format!(", about {id}")).unwrap_or_default();
     let label =
-        format!("[abide message {} from {from}, {}, {}{about}]", message.message_id, message.trust, message.kind);
+        format!("[abide message {} from {from}, {}, {}{about}]", message.message_id, message.trust, message.kind());
     let (images, mut json) = match &message.json {
         Some(json) => super::image::images_in(json),
         None => (Vec::new(), Value::Null),
@@ -104,7 +104,7 @@ fn heard(message: &Message) -> Item {
         Some(text) => vec![Part::Text(format!("{label}\n{}", barred(&text)))],
         None => vec![Part::Text(label)],
     };
-    if message.kind == MessageKind::SystemTick && message.text.is_none() {
+    if message.kind() == MessageKind::SystemTick && message.text.is_none() {
         parts.push(Part::Text("Go on with what is to be done.".to_owned()));
     }
     if !json.is_null() {
@@ -140,7 +140,7 @@ impl Round {
             let results = self.calls.iter().map(|call| self.result(&call.call_id, result_bytes)).collect();
             items.push(Item::Results { results });
         }
-        items.extend(self.fell_short(silent).map(|note| said(format!("[abide note] {note}"))));
+        items.extend(self.fell_short(silent).map(|note| assistant_item(format!("[abide note] {note}"))));
         items
     }
 
@@ -207,7 +207,7 @@ pub struct Talk {
     pub turns: Vec<Spoken>,
     messages: BTreeMap<MessageId, Arc<Message>>,
     /// What was sealed of the round that comes next.
-    thought: Option<Thought>,
+    thought: Option<SealedReasoning>,
 }
 
 impl Talk {
@@ -246,7 +246,7 @@ impl Talk {
             }
             Fact::MessageInterjected(fact) => Some(self.message(&fact.message_id)),
             Fact::ProviderRoundCompleted(fact) => {
-                self.thought = fact.model.zip(fact.sealed).map(|(model, sealed)| Thought { model, sealed });
+                self.thought = fact.model.zip(fact.sealed).map(|(model, sealed)| SealedReasoning { model, sealed });
                 return;
             }
             Fact::AssistantRoundRecorded(fact) => Some(Piece::Round(Round {
@@ -274,7 +274,7 @@ impl Talk {
             }
             Fact::TurnAborted(fact) => Some(Piece::Note(format!("The turn was cut short here: {}.", fact.reason))),
             Fact::TurnTerminal(fact) if fact.terminal_kind != TerminalKind::Completed => {
-                let error = fact.error.as_deref().map(|error| line(error, 400)).unwrap_or_default();
+                let error = fact.error.as_deref().map(|error| quote_line(error, 400)).unwrap_or_default();
                 Some(Piece::Note(format!("The turn ended here: {} {error}", fact.terminal_kind)))
             }
             Fact::TurnTerminal(_) => None,

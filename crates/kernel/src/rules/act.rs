@@ -13,7 +13,7 @@ use crate::fact::{Resource, Schedule, TimerCreated, WaitingIntentCreated};
 use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::limits;
 use crate::refusal::{ErrorCode, Refusal};
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::state::AgentState;
 use crate::state::timer::Timer;
 use crate::time::Time;
@@ -25,9 +25,9 @@ use crate::vocabulary::{
 
 use super::settle::tell_agent;
 use super::task::settle_result;
-use super::turn::tell;
+use super::turn::record_brief;
 use super::waits::{cancel_wait, naming};
-use super::{due, kin, task, timers, trigger, work, workspace};
+use super::{children, due, task, timers, trigger, work, workspace};
 
 /// Who asks for it.
 #[derive(Debug, Clone)]
@@ -67,60 +67,62 @@ pub(super) struct Done {
 
 pub(super) type Acted = Result<Done, Refusal>;
 
-pub(super) fn done(result: &impl Serialize) -> Acted {
+pub(super) fn answer_with(result: &impl Serialize) -> Acted {
     Ok(Done { result: told(result), ends_turn: false })
 }
 
-pub(super) fn act(step: &mut Step<'_>, actor: &Actor, act: RecordCall) -> Acted {
+pub(super) fn carry_out_act(tx: &mut Transaction<'_>, actor: &Actor, act: RecordCall) -> Acted {
     match act {
         RecordCall::WaitFor { wake, resource, after_ms, work_item_id, reason } => {
-            wait_for(step, actor, wake, resource, after_ms, work_item_id, reason)
+            wait_for(tx, actor, wake, resource, after_ms, work_item_id, reason)
         }
-        RecordCall::CancelWait { waiting_intent_id } => end_wait(step, actor, &waiting_intent_id),
-        RecordCall::Sleep { reason, duration_ms } => sleep(step, actor, reason, duration_ms),
+        RecordCall::CancelWait { waiting_intent_id } => end_wait(tx, actor, &waiting_intent_id),
+        RecordCall::Sleep { reason, duration_ms } => sleep(tx, actor, reason, duration_ms),
         RecordCall::CreateTimer { summary, when, catch_up, work_item_id, check } => {
-            timers::create(step, actor, timers::Made { summary, when, catch_up, work_item_id, check })
+            timers::create(tx, actor, timers::Made { summary, when, catch_up, work_item_id, check })
         }
-        RecordCall::CancelTimer { timer_id } => timers::cancel(step, actor, &timer_id),
+        RecordCall::CancelTimer { timer_id } => timers::cancel(tx, actor, &timer_id),
         RecordCall::CreateTrigger { name, delivery_mode, work_item_id, signed, address } => {
-            trigger::create(step, name, delivery_mode, work_item_id, signed, address)
+            trigger::create(tx, name, delivery_mode, work_item_id, signed, address)
         }
-        RecordCall::RotateTrigger { trigger_id } => trigger::rotate(step, actor, &trigger_id),
-        RecordCall::RevokeTrigger { trigger_id } => trigger::revoke(step, actor, &trigger_id),
+        RecordCall::RotateTrigger { trigger_id } => trigger::rotate(tx, actor, &trigger_id),
+        RecordCall::RevokeTrigger { trigger_id } => trigger::revoke(tx, actor, &trigger_id),
         RecordCall::CreateWorkItem { objective, plan, plan_status, todo, budget } => {
             let made = work::Made { objective, plan, plan_status, todo, budget };
-            work::create(step, actor, made)
+            work::create(tx, actor, made)
         }
-        RecordCall::PickWorkItem { work_item_id } => work::pick(step, actor, &work_item_id),
-        RecordCall::UpdateWorkItem { work_item_id, change } => work::update(step, actor, &work_item_id, *change),
-        RecordCall::CompleteWorkItem { work_item_id, report } => work::complete(step, &work_item_id, report),
+        RecordCall::PickWorkItem { work_item_id } => work::pick_item(tx, actor, &work_item_id),
+        RecordCall::UpdateWorkItem { work_item_id, change } => work::update(tx, actor, &work_item_id, *change),
+        RecordCall::CompleteWorkItem { work_item_id, report } => work::complete(tx, &work_item_id, report),
         RecordCall::RequestApproval { summary, tool, deadline_ms, default } => {
-            let asked = Asked { summary, tool, deadline_ms, default, call: None };
-            request_approval(step, actor, asked).map(|asked| Done { result: told(&asked), ends_turn: true })
+            let asked = ApprovalRequest { summary, tool, deadline_ms, default, call: None };
+            request_approval(tx, actor, asked).map(|asked| Done { result: told(&asked), ends_turn: true })
         }
-        RecordCall::DecideApproval { approval_id, grant } => decide_approval(step, actor, &approval_id, grant),
+        RecordCall::DecideApproval { approval_id, grant } => decide_approval(tx, actor, &approval_id, grant),
         RecordCall::NotifyOperator { text } => {
-            let text = line(text, limits::TEXT_BYTES, "text")?;
-            tell(step, BriefKind::Result, text, None);
-            done(&OperatorNotified { brief_id: step.state.planes.briefs.back().map(|brief| brief.brief_id.clone()) })
+            let text = require_text(text, limits::TEXT_BYTES, "text")?;
+            record_brief(tx, BriefKind::Result, text, None);
+            answer_with(&OperatorNotified {
+                brief_id: tx.state.planes.briefs.back().map(|brief| brief.brief_id.clone()),
+            })
         }
         RecordCall::SpawnChild { message, workspace_mode, model, instructions, work_item_id } => {
-            kin::spawn(step, actor, kin::Wanted { message, workspace_mode, model, instructions, work_item_id })
+            children::spawn(tx, actor, children::Wanted { message, workspace_mode, model, instructions, work_item_id })
         }
-        RecordCall::StopTask { task_id } => stop_task(step, actor, &task_id),
-        RecordCall::ListTasks => done(&task::list(step)),
-        RecordCall::ShowTask { task_id } => task::show(step, &task_id),
-        RecordCall::ListWorkItems { filter } => done(&work::list(step, filter)),
-        RecordCall::ShowWorkItem { work_item_id } => work::show(step, &work_item_id),
+        RecordCall::StopTask { task_id } => stop_task(tx, actor, &task_id),
+        RecordCall::ListTasks => answer_with(&task::list_tasks(tx)),
+        RecordCall::ShowTask { task_id } => task::show_task(tx, &task_id),
+        RecordCall::ListWorkItems { filter } => answer_with(&work::list_items(tx, filter)),
+        RecordCall::ShowWorkItem { work_item_id } => work::show_item(tx, &work_item_id),
         RecordCall::RunCommand { command, workdir, tty, accepts_input } => {
-            task::run_command(step, actor, command, workdir, tty, accepts_input)
+            task::run_command(tx, actor, command, workdir, tty, accepts_input)
         }
-        RecordCall::DetachWorkspace { folder, discard } => workspace::detach(step, actor, &folder, discard),
+        RecordCall::DetachWorkspace { folder, discard } => workspace::detach(tx, actor, &folder, discard),
     }
 }
 
 /// A required text within its bound.
-pub(super) fn line(text: String, max: usize, field: &str) -> Result<String, Refusal> {
+pub(super) fn require_text(text: String, max: usize, field: &str) -> Result<String, Refusal> {
     if text.trim().is_empty() {
         return Err(
             Refusal::new(ErrorCode::Empty, format!("{field} is empty")).with_hint(format!("say something in {field}"))
@@ -134,7 +136,7 @@ pub(super) fn line(text: String, max: usize, field: &str) -> Result<String, Refu
     Ok(text)
 }
 
-pub(super) fn room(open: usize, what: &str) -> Result<(), Refusal> {
+pub(super) fn require_room(open: usize, what: &str) -> Result<(), Refusal> {
     if open >= limits::OPEN_RECORDS_MAX {
         return Err(
             Refusal::new(ErrorCode::TooMany, format!("{open} {what} are open")).with_hint("end some of them first")
@@ -144,7 +146,7 @@ pub(super) fn room(open: usize, what: &str) -> Result<(), Refusal> {
 }
 
 fn wait_for(
-    step: &mut Step<'_>,
+    tx: &mut Transaction<'_>,
     actor: &Actor,
     kind: WaitKind,
     resource: Option<String>,
@@ -152,43 +154,43 @@ fn wait_for(
     work_item_id: Option<WorkItemId>,
     reason: String,
 ) -> Acted {
-    let reason = line(reason, limits::LINE_BYTES, "reason")?;
-    let work_item_id = work::anchor(step, work_item_id)?;
-    room(step.state.planes.waits.open().len(), "waits")?;
+    let reason = require_text(reason, limits::LINE_BYTES, "reason")?;
+    let work_item_id = work::anchor(tx, work_item_id)?;
+    require_room(tx.state.planes.waits.open().len(), "waits")?;
     if kind == WaitKind::Task
-        && let Some(delivered) = deliver_owed(step, actor, resource.as_deref())
+        && let Some(delivered) = deliver_owed(tx, actor, resource.as_deref())
     {
-        return done(&delivered);
+        return answer_with(&delivered);
     }
     if let Some(ms) = after_ms {
-        ahead(step, ms)?;
+        ahead(tx, ms)?;
         if kind == WaitKind::Timer {
-            return wait_out(step, actor, kind, ms, work_item_id, reason);
+            return wait_out(tx, actor, kind, ms, work_item_id, reason);
         }
     }
-    let resource = what_could_end(step, kind, resource)?;
-    let waiting_intent_id = register(step, actor, kind, work_item_id, resource, reason);
+    let resource = what_could_end(tx, kind, resource)?;
+    let waiting_intent_id = register(tx, actor, kind, work_item_id, resource, reason);
     Ok(Done { result: told(&WaitRegistered { waiting_intent_id, timer_id: None }), ends_turn: true })
 }
 
 fn register(
-    step: &mut Step<'_>,
+    tx: &mut Transaction<'_>,
     actor: &Actor,
     kind: WaitKind,
     work_item_id: Option<WorkItemId>,
     resource: Option<Resource>,
     reason: String,
 ) -> WaitId {
-    let waiting_intent_id = step.fresh.wait();
+    let waiting_intent_id = tx.fresh.wait();
     let answers = match actor {
-        Actor::Model(_) => step.state.turns.current.as_ref().and_then(|turn| turn.answers().cloned()),
+        Actor::Model(_) => tx.state.turns.current.as_ref().and_then(|turn| turn.answers().cloned()),
         Actor::Person(_) => None,
     };
     let delivery_mode = match &resource {
-        Some(Resource::Trigger(id)) => step.state.planes.triggers.get(id).map(|trigger| trigger.delivery_mode),
+        Some(Resource::Trigger(id)) => tx.state.planes.triggers.get(id).map(|trigger| trigger.delivery_mode),
         Some(Resource::Task(_) | Resource::Correlation(_) | Resource::Timer(_) | Resource::Approval(_)) | None => None,
     };
-    step.emit(WaitingIntentCreated {
+    tx.emit(WaitingIntentCreated {
         waiting_intent_id: waiting_intent_id.clone(),
         kind,
         work_item_id,
@@ -203,18 +205,18 @@ fn register(
 
 /// A wait with a timer of its own, which ends with it.
 fn wait_out(
-    step: &mut Step<'_>,
+    tx: &mut Transaction<'_>,
     actor: &Actor,
     kind: WaitKind,
     ms: u64,
     work_item_id: Option<WorkItemId>,
     reason: String,
 ) -> Acted {
-    let at = ahead(step, ms)?;
-    let timer_id = step.fresh.timer();
+    let at = ahead(tx, ms)?;
+    let timer_id = tx.fresh.timer();
     let resource = Some(Resource::Timer(timer_id.clone()));
-    let wait = register(step, actor, kind, work_item_id.clone(), resource, reason.clone());
-    step.emit(TimerCreated {
+    let wait = register(tx, actor, kind, work_item_id.clone(), resource, reason.clone());
+    tx.emit(TimerCreated {
         timer_id: timer_id.clone(),
         summary: reason,
         schedule: Schedule::Once { at },
@@ -230,18 +232,18 @@ fn wait_out(
     Ok(Done { result: told(&registered), ends_turn: true })
 }
 
-pub(super) fn ahead(step: &Step<'_>, ms: u64) -> Result<Time, Refusal> {
+pub(super) fn ahead(tx: &Transaction<'_>, ms: u64) -> Result<Time, Refusal> {
     if ms > limits::TIMER_AHEAD_MAX_MS {
         return Err(Refusal::new(ErrorCode::TooFarAhead, "that is more than a hundred years ahead"));
     }
-    Ok(step.now.plus_ms(ms))
+    Ok(tx.now.plus_ms(ms))
 }
 
 /// A wait on a result that is owed already gets it now, and the turn goes on.
-fn deliver_owed(step: &mut Step<'_>, actor: &Actor, resource: Option<&str>) -> Option<ResultDelivered> {
+fn deliver_owed(tx: &mut Transaction<'_>, actor: &Actor, resource: Option<&str>) -> Option<ResultDelivered> {
     let Actor::Model(exec) = actor else { return None };
-    let owed = step.state.planes.tasks.owed();
-    let presenting = |id: &TaskId| step.state.turns.current.as_ref().is_some_and(|turn| turn.presents.contains(id));
+    let owed = tx.state.planes.tasks.owed();
+    let presenting = |id: &TaskId| tx.state.turns.current.as_ref().is_some_and(|turn| turn.presents.contains(id));
     let task = match resource {
         Some(id) => owed.get(&TaskId::new(id)),
         None => owed.values().find(|task| !presenting(&task.task_id)),
@@ -254,17 +256,17 @@ fn deliver_owed(step: &mut Step<'_>, actor: &Actor, resource: Option<&str>) -> O
         exit_code: task.end.as_ref().and_then(|end| end.exit_code),
         output_tail: task.end.as_ref().map(|end| end.output_tail.clone()),
     };
-    settle_result(step, &task_id, exec, "wait_for_found_it_owed");
+    settle_result(tx, &task_id, exec, "wait_for_found_it_owed");
     Some(ResultDelivered { delivered })
 }
 
 /// What the wait names, checked: a wait that nothing could ever end is refused.
-fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> Result<Option<Resource>, Refusal> {
+fn what_could_end(tx: &Transaction<'_>, kind: WaitKind, resource: Option<String>) -> Result<Option<Resource>, Refusal> {
     let never = |message: String, hint: &str| Err(Refusal::new(ErrorCode::NothingWouldEndIt, message).with_hint(hint));
     match (kind, resource) {
         (WaitKind::Task, Some(id)) => {
             let task = TaskId::new(&id);
-            if step.state.planes.tasks.open().contains_key(&task) {
+            if tx.state.planes.tasks.open().contains_key(&task) {
                 return Ok(Some(Resource::Task(task)));
             }
             never(
@@ -272,32 +274,32 @@ fn what_could_end(step: &Step<'_>, kind: WaitKind, resource: Option<String>) -> 
                 "TaskList shows the tasks; a result that was read does not come again",
             )
         }
-        (WaitKind::Task, None) if step.state.planes.tasks.open().is_empty() => {
+        (WaitKind::Task, None) if tx.state.planes.tasks.open().is_empty() => {
             never("no task is running".to_owned(), "start one first, or wait for something else")
         }
         (WaitKind::Timer, Some(id)) => {
             let timer = TimerId::new(&id);
-            if step.state.planes.timers.get(&timer).is_some_and(|timer| will_tick(step.state, timer)) {
+            if tx.state.planes.timers.get(&timer).is_some_and(|timer| will_tick(tx.state, timer)) {
                 return Ok(Some(Resource::Timer(timer)));
             }
             never(format!("{id} is not a timer that will fire"), "create a timer first, or give after_ms")
         }
         (WaitKind::Timer, None)
-            if !step.state.planes.timers.active().values().any(|timer| will_tick(step.state, timer)) =>
+            if !tx.state.planes.timers.active().values().any(|timer| will_tick(tx.state, timer)) =>
         {
             never("no timer will fire".to_owned(), "give after_ms, or create a timer first")
         }
         (WaitKind::External, Some(id)) => {
             let trigger = TriggerId::new(&id);
-            if step.state.planes.triggers.contains_key(&trigger) {
+            if tx.state.planes.triggers.contains_key(&trigger) {
                 return Ok(Some(Resource::Trigger(trigger)));
             }
             if id.starts_with("trig_") {
                 return never(format!("{id} is not a trigger of this agent"), "create the trigger first");
             }
-            Ok(Some(Resource::Correlation(line(id, limits::LINE_BYTES, "resource")?)))
+            Ok(Some(Resource::Correlation(require_text(id, limits::LINE_BYTES, "resource")?)))
         }
-        (WaitKind::Operator, None) if step.state.definition.identity.supervisor.is_some() => never(
+        (WaitKind::Operator, None) if tx.state.definition.identity.supervisor.is_some() => never(
             "nobody speaks to a child but other agents".to_owned(),
             "ask your supervisor with SendMessage, or a person with RequestApproval",
         ),
@@ -317,42 +319,42 @@ fn will_tick(state: &AgentState, timer: &Timer) -> bool {
         || tick.is_some_and(|entry| entry.status == QueueStatus::Queued)
 }
 
-fn end_wait(step: &mut Step<'_>, actor: &Actor, id: &WaitId) -> Acted {
-    if step.state.planes.waits.get(id).is_none() {
+fn end_wait(tx: &mut Transaction<'_>, actor: &Actor, id: &WaitId) -> Acted {
+    if tx.state.planes.waits.get(id).is_none() {
         return Err(Refusal::new(ErrorCode::NotFound, format!("{id} is not an open wait")).with_hint("list the waits"));
     }
     if let Actor::Person(name) = actor {
-        tell_agent(step, id, &format!("{name} cancelled it"), Maker::Person);
+        tell_agent(tx, id, &format!("{name} cancelled it"), Maker::Person);
     }
-    cancel_wait(step, id, &format!("cancelled_by {}", actor.name()));
-    done(&WaitEnded { ended: id.clone() })
+    cancel_wait(tx, id, &format!("cancelled_by {}", actor.name()));
+    answer_with(&WaitEnded { ended: id.clone() })
 }
 
-fn sleep(step: &mut Step<'_>, actor: &Actor, reason: Option<String>, duration_ms: Option<u64>) -> Acted {
+fn sleep(tx: &mut Transaction<'_>, actor: &Actor, reason: Option<String>, duration_ms: Option<u64>) -> Acted {
     let Some(ms) = duration_ms else {
         return Ok(Done { result: Value::Object(serde_json::Map::new()), ends_turn: true });
     };
-    room(step.state.planes.waits.open().len(), "waits")?;
-    let item = work::anchor(step, None)?;
+    require_room(tx.state.planes.waits.open().len(), "waits")?;
+    let item = work::anchor(tx, None)?;
     let reason = reason.filter(|reason| !reason.trim().is_empty()).unwrap_or_else(|| "The sleep is over.".to_owned());
-    let reason = line(reason, limits::LINE_BYTES, "reason")?;
-    wait_out(step, actor, WaitKind::Sleep, ms, item, reason)
+    let reason = require_text(reason, limits::LINE_BYTES, "reason")?;
+    wait_out(tx, actor, WaitKind::Sleep, ms, item, reason)
 }
 
 /// Ends the waits that name something that is gone. The agent is told, unless it did it itself.
-pub(super) fn end_waits_naming(step: &mut Step<'_>, actor: &Actor, resource: &Resource, why: &str) -> Vec<WaitId> {
-    let waits = naming(step, resource);
+pub(super) fn end_waits_naming(tx: &mut Transaction<'_>, actor: &Actor, resource: &Resource, why: &str) -> Vec<WaitId> {
+    let waits = naming(tx, resource);
     for wait in &waits {
         if let Actor::Person(_) = actor {
-            tell_agent(step, wait, why, Maker::Person);
+            tell_agent(tx, wait, why, Maker::Person);
         }
-        cancel_wait(step, wait, why);
+        cancel_wait(tx, wait, why);
     }
     waits
 }
 
 /// A question as it is put to a person.
-pub(super) struct Asked {
+pub(super) struct ApprovalRequest {
     pub summary: String,
     pub tool: Option<String>,
     pub deadline_ms: Option<u64>,
@@ -360,16 +362,20 @@ pub(super) struct Asked {
     pub call: Option<String>,
 }
 
-pub(super) fn request_approval(step: &mut Step<'_>, actor: &Actor, asked: Asked) -> Result<ApprovalAsked, Refusal> {
-    let Asked { summary, tool, deadline_ms, default, call } = asked;
-    let summary = line(summary, limits::LINE_BYTES, "summary")?;
-    room(step.state.planes.approvals.pending().len(), "approvals")?;
-    let deadline = deadline_ms.map(|ms| ahead(step, ms)).transpose()?;
-    let work_item_id = work::anchor(step, None)?;
-    let approval_id = step.fresh.approval();
+pub(super) fn request_approval(
+    tx: &mut Transaction<'_>,
+    actor: &Actor,
+    asked: ApprovalRequest,
+) -> Result<ApprovalAsked, Refusal> {
+    let ApprovalRequest { summary, tool, deadline_ms, default, call } = asked;
+    let summary = require_text(summary, limits::LINE_BYTES, "summary")?;
+    require_room(tx.state.planes.approvals.pending().len(), "approvals")?;
+    let deadline = deadline_ms.map(|ms| ahead(tx, ms)).transpose()?;
+    let work_item_id = work::anchor(tx, None)?;
+    let approval_id = tx.fresh.approval();
     let resource = Some(Resource::Approval(approval_id.clone()));
-    let wait = register(step, actor, WaitKind::Operator, work_item_id.clone(), resource, summary.clone());
-    step.emit(ApprovalRequested {
+    let wait = register(tx, actor, WaitKind::Operator, work_item_id.clone(), resource, summary.clone());
+    tx.emit(ApprovalRequested {
         approval_id: approval_id.clone(),
         waiting_intent_id: wait.clone(),
         tool,
@@ -382,31 +388,31 @@ pub(super) fn request_approval(step: &mut Step<'_>, actor: &Actor, asked: Asked)
     Ok(ApprovalAsked { approval_id, waiting_intent_id: Some(wait), error: None })
 }
 
-fn decide_approval(step: &mut Step<'_>, actor: &Actor, id: &ApprovalId, grant: bool) -> Acted {
+fn decide_approval(tx: &mut Transaction<'_>, actor: &Actor, id: &ApprovalId, grant: bool) -> Acted {
     if let Actor::Model(_) = actor {
         return Err(Refusal::new(ErrorCode::NotYours, "an agent can't decide its own approval")
             .with_hint("wait for the operator"));
     }
-    let Some(approval) = step.state.planes.approvals.pending().get(id).cloned() else {
+    let Some(approval) = tx.state.planes.approvals.pending().get(id).cloned() else {
         return Err(Refusal::new(ErrorCode::NotPending, format!("{id} is not pending")));
     };
     let (status, word) = if grant { (ApprovalStatus::Granted, "granted") } else { (ApprovalStatus::Denied, "denied") };
     let decided_by = actor.name().to_owned();
     let lets_call = grant && approval.call.is_some();
-    step.emit(ApprovalDecided { approval_id: id.clone(), status, decided_by, lets_call });
+    tx.emit(ApprovalDecided { approval_id: id.clone(), status, decided_by, lets_call });
     let text = format!("{} {word}: {}", actor.name(), approval.summary);
-    due::tell_decision(step, &approval, grant, &text, actor.maker());
-    done(&ApprovalAnswered { approval_id: id.clone(), status })
+    due::tell_decision(tx, &approval, grant, &text, actor.maker());
+    answer_with(&ApprovalAnswered { approval_id: id.clone(), status })
 }
 
 /// Asks first, forces the second time.
-fn stop_task(step: &mut Step<'_>, actor: &Actor, id: &TaskId) -> Acted {
-    let Some(task) = step.state.planes.tasks.open().get(id) else {
+fn stop_task(tx: &mut Transaction<'_>, actor: &Actor, id: &TaskId) -> Acted {
+    let Some(task) = tx.state.planes.tasks.open().get(id) else {
         return Err(Refusal::new(ErrorCode::NotRunning, format!("{id} is not a running task")));
     };
     let force = task.status == TaskStatus::Cancelling;
     let evidence = vec![format!("stopped_by {}", actor.name())];
-    step.emit(TaskCancelling { task_id: id.clone(), force, evidence });
-    let task = step.state.planes.tasks.open().get(id).map(TaskView::from);
-    done(&TaskStop { task, forced: force })
+    tx.emit(TaskCancelling { task_id: id.clone(), force, evidence });
+    let task = tx.state.planes.tasks.open().get(id).map(TaskView::from);
+    answer_with(&TaskStop { task, forced: force })
 }

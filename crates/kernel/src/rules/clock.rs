@@ -6,51 +6,51 @@
 use crate::fact::{ApprovalDeadlineMoved, ClockSetBack, MessageRequeued, RecheckMoved, TimerRescheduled};
 use crate::input::Answer;
 use crate::limits;
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::state::clock::remaining;
 use crate::time::Time;
 use crate::vocabulary::{MovedReason, RequeueReason};
 
 const REASON: MovedReason = MovedReason::ClockSetBack;
 
-pub(super) fn follow(step: &mut Step<'_>) -> Answer {
-    let (from, to) = (step.state.at, step.now);
-    if !step.state.clock_was_set_back(to) {
+pub(super) fn follow(tx: &mut Transaction<'_>) -> Answer {
+    let (from, to) = (tx.state.at, tx.now);
+    if !tx.state.clock_was_set_back(to) {
         return Answer::Unchanged;
     }
-    step.emit(ClockSetBack { from, to });
-    reschedule_timers(step, from);
-    move_rechecks(step);
-    move_deadlines(step);
-    shorten_backoffs(step, from);
+    tx.emit(ClockSetBack { from, to });
+    reschedule_timers(tx, from);
+    move_rechecks(tx);
+    move_deadlines(tx);
+    shorten_backoffs(tx, from);
     Answer::Done
 }
 
-fn reschedule_timers(step: &mut Step<'_>, clock_from: Time) {
-    let repeats = clock_from.since_ms(step.now) > limits::CLOCK_REPEATS_MS;
-    let moved = step.state.planes.timers.active().values().filter_map(|timer| {
-        let (from, to) = (timer.next_fire_at?, timer.next_fire_from(step.now, repeats)?);
+fn reschedule_timers(tx: &mut Transaction<'_>, clock_from: Time) {
+    let repeats = clock_from.since_ms(tx.now) > limits::CLOCK_REPEATS_MS;
+    let moved = tx.state.planes.timers.active().values().filter_map(|timer| {
+        let (from, to) = (timer.next_fire_at?, timer.next_fire_from(tx.now, repeats)?);
         let (timer_id, repeats) = (timer.timer_id.clone(), repeats && timer.fired.is_some());
         Some(TimerRescheduled { timer_id, from, to, reason: REASON, repeats })
     });
     for moved in moved.collect::<Vec<_>>() {
-        step.emit(moved);
+        tx.emit(moved);
     }
 }
 
-fn move_rechecks(step: &mut Step<'_>) {
-    let moved = step.state.planes.work.items().values().filter_map(|item| {
-        let (from, to) = (item.recheck_at?, step.now.plus_ms(item.recheck_after_ms?));
+fn move_rechecks(tx: &mut Transaction<'_>) {
+    let moved = tx.state.planes.work.items().values().filter_map(|item| {
+        let (from, to) = (item.recheck_at?, tx.now.plus_ms(item.recheck_after_ms?));
         (to < from).then(|| RecheckMoved { work_item_id: item.work_item_id.clone(), from, to, reason: REASON })
     });
     for moved in moved.collect::<Vec<_>>() {
-        step.emit(moved);
+        tx.emit(moved);
     }
 }
 
-fn move_deadlines(step: &mut Step<'_>) {
-    let moved = step.state.planes.approvals.pending().values().filter_map(|approval| {
-        let (from, to) = (approval.deadline?, step.now.plus_ms(approval.deadline_ms?));
+fn move_deadlines(tx: &mut Transaction<'_>) {
+    let moved = tx.state.planes.approvals.pending().values().filter_map(|approval| {
+        let (from, to) = (approval.deadline?, tx.now.plus_ms(approval.deadline_ms?));
         (to < from).then(|| ApprovalDeadlineMoved {
             approval_id: approval.approval_id.clone(),
             from,
@@ -59,18 +59,18 @@ fn move_deadlines(step: &mut Step<'_>) {
         })
     });
     for moved in moved.collect::<Vec<_>>() {
-        step.emit(moved);
+        tx.emit(moved);
     }
 }
 
-fn shorten_backoffs(step: &mut Step<'_>, clock_from: Time) {
-    let moved = step.state.planes.queue.delayed().filter_map(|entry| {
+fn shorten_backoffs(tx: &mut Transaction<'_>, clock_from: Time) {
+    let moved = tx.state.planes.queue.delayed().filter_map(|entry| {
         let until = entry.not_before?;
-        let left = remaining(until, clock_from, step.now);
+        let left = remaining(until, clock_from, tx.now);
         let (message_id, not_before) = (entry.message.message_id.clone(), Some(left));
         (left < until).then_some(MessageRequeued { message_id, reason: RequeueReason::ClockSetBack, not_before })
     });
     for moved in moved.collect::<Vec<_>>() {
-        step.emit(moved);
+        tx.emit(moved);
     }
 }

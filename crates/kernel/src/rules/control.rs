@@ -3,16 +3,16 @@
 //! Each is facts here, and what is left to do in the world follows from them as effects.
 
 use crate::config::{Config, Identity};
-use crate::effect::Effect;
+use crate::effect::{Effect, WorkspaceEffect};
 use crate::fact::{
     AgentArchived, AgentCreated, AgentForked, AgentQuarantined, ApprovalDecided, ControlAdmitted, ControlApplied,
     LimitsChanged, PostureChanged, TaskCancelling, TaskEnd, WaitingIntentCreated, WakeHintIgnored, WorkspaceDetached,
     WorktreeRemoving,
 };
 use crate::id::{AgentId, ExecId, MessageId, Seq, TaskId, WorkItemId};
-use crate::input::{Answer, Refusal, Remains};
+use crate::input::{Answer, BootContext, Refusal};
 use crate::refusal::ErrorCode;
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::state::lifecycle::Control;
 use crate::state::task::Task;
 use crate::vocabulary::{
@@ -20,32 +20,37 @@ use crate::vocabulary::{
     WaitKind, WaitSource,
 };
 
+use super::children;
 use super::clock;
 use super::due;
 use super::hold;
-use super::kin;
 use super::model;
 use super::task::end_open;
 use super::trigger;
-use super::turn::{Abort, abort_turn, cut_turn, tell};
+use super::turn::{Abort, abort_turn, cut_turn, record_brief};
 use super::waits::{cancel_timer, cancel_wait};
 use super::workspace;
 
-pub(super) fn create(step: &mut Step<'_>, identity: Identity, config: Config, start: bool) -> Result<Answer, Refusal> {
-    if step.state.seq > 0 {
-        return Err(Refusal::new(ErrorCode::Exists, format!("an agent called {} exists already", step.state.id())));
+pub(super) fn create(
+    tx: &mut Transaction<'_>,
+    identity: Identity,
+    config: Config,
+    start: bool,
+) -> Result<Answer, Refusal> {
+    if tx.state.seq > 0 {
+        return Err(Refusal::new(ErrorCode::Exists, format!("an agent called {} exists already", tx.state.id())));
     }
-    step.emit(AgentCreated { identity, config, start });
+    tx.emit(AgentCreated { identity, config, start });
     if start {
-        start_created(step, "created".to_owned());
+        start_created(tx, "created".to_owned());
     }
     Ok(Answer::Done)
 }
 
 /// Hands a new agent to the scheduler.
-pub(super) fn start_created(step: &mut Step<'_>, evidence: String) {
-    let admitted = admit(step, Change::new(ControlAction::Start, Boundary::Bootstrap, vec![evidence]));
-    apply(step, admitted);
+pub(super) fn start_created(tx: &mut Transaction<'_>, evidence: String) {
+    let admitted = admit(tx, Change::new(ControlAction::Start, Boundary::Bootstrap, vec![evidence]));
+    apply(tx, admitted);
 }
 
 /// One action of control: what it is, what it affects outside, and what says so.
@@ -82,30 +87,21 @@ struct Admitted {
     previous_status: Status,
 }
 
-fn admit(step: &mut Step<'_>, change: Change) -> Admitted {
-    let previous_status = step.state.status();
+fn admit(tx: &mut Transaction<'_>, change: Change) -> Admitted {
+    let previous_status = tx.state.status();
     let Change { action, boundary, affected, evidence } = change.clone();
-    let next_status = Some(next_status(step, action));
+    let next_status = Some(next_status(tx, action));
     let Affected { exec_id, task_ids, workspace } = affected;
-    step.emit(ControlAdmitted {
-        action,
-        boundary,
-        previous_status,
-        next_status,
-        exec_id,
-        task_ids,
-        workspace,
-        evidence,
-    });
+    tx.emit(ControlAdmitted { action, boundary, previous_status, next_status, exec_id, task_ids, workspace, evidence });
     Admitted { change, previous_status }
 }
 
 /// Applies an action, and leaves its trail.
-fn apply(step: &mut Step<'_>, admitted: Admitted) {
+fn apply(tx: &mut Transaction<'_>, admitted: Admitted) {
     let Admitted { change: Change { action, boundary, affected, evidence }, previous_status } = admitted;
-    let next_status = next_status(step, action);
+    let next_status = next_status(tx, action);
     let Affected { exec_id, task_ids, workspace } = affected;
-    step.emit(ControlApplied {
+    tx.emit(ControlApplied {
         action,
         boundary,
         previous_status,
@@ -115,10 +111,10 @@ fn apply(step: &mut Step<'_>, admitted: Admitted) {
         workspace: workspace.clone(),
         evidence: evidence.clone(),
     });
-    let next_status = step.state.status();
+    let next_status = tx.state.status();
     if previous_status != next_status {
         let action = Some(action);
-        step.emit(PostureChanged {
+        tx.emit(PostureChanged {
             action,
             boundary,
             previous_status,
@@ -131,21 +127,21 @@ fn apply(step: &mut Step<'_>, admitted: Admitted) {
     }
 }
 
-fn next_status(step: &Step<'_>, action: ControlAction) -> Status {
+fn next_status(tx: &Transaction<'_>, action: ControlAction) -> Status {
     match action {
         ControlAction::Start => Status::AwakeIdle,
         ControlAction::Stop => Status::Stopped,
-        ControlAction::Shutdown => step.state.status(),
-        ControlAction::Restart if step.state.lifecycle.control == Control::Booting => Status::AwakeIdle,
-        ControlAction::Restart => step.state.status(),
+        ControlAction::Shutdown => tx.state.status(),
+        ControlAction::Restart if tx.state.lifecycle.control == Control::Booting => Status::AwakeIdle,
+        ControlAction::Restart => tx.state.status(),
     }
 }
 
-pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
-    if step.state.lifecycle.leaving.is_some() {
+pub(super) fn start(tx: &mut Transaction<'_>) -> Result<Answer, Refusal> {
+    if tx.state.lifecycle.leaving.is_some() {
         return Err(Refusal::new(ErrorCode::Leaving, "this child is leaving"));
     }
-    let status = step.state.status();
+    let status = tx.state.status();
     match status {
         Status::Stopped | Status::Booting => {}
         Status::AwakeIdle | Status::AwakeRunning | Status::Asleep => {
@@ -153,126 +149,126 @@ pub(super) fn start(step: &mut Step<'_>) -> Result<Answer, Refusal> {
                 .with_hint("send it a message, or wake it; start is for stopped agents"));
         }
     }
-    let was = match &step.state.lifecycle.control {
+    let was = match &tx.state.lifecycle.control {
         Control::Quarantined { reason } => format!("was_quarantined {reason}"),
         Control::Booting | Control::Runnable | Control::Stopped => format!("was_{status}"),
     };
-    let evidence = vec![was, format!("messages_pending {}", step.state.planes.queue.pending())];
-    let admitted = admit(step, Change::new(ControlAction::Start, Boundary::Control, evidence));
-    apply(step, admitted);
-    hold::release(step, "started");
+    let evidence = vec![was, format!("messages_pending {}", tx.state.planes.queue.pending())];
+    let admitted = admit(tx, Change::new(ControlAction::Start, Boundary::Control, evidence));
+    apply(tx, admitted);
+    hold::release(tx, "started");
     Ok(Answer::Done)
 }
 
 /// A person stops the agent. A child that is stopped has nothing more to do.
-pub(super) fn stop(step: &mut Step<'_>) -> Result<Answer, Refusal> {
-    if step.state.definition.identity.supervisor.is_some() {
-        return kin::dismiss(step, vec!["stopped_by_operator".to_owned()]);
+pub(super) fn stop(tx: &mut Transaction<'_>) -> Result<Answer, Refusal> {
+    if tx.state.definition.identity.supervisor.is_some() {
+        return children::dismiss(tx, vec!["stopped_by_operator".to_owned()]);
     }
-    Ok(halt(step))
+    Ok(halt(tx))
 }
 
-pub(super) fn halt(step: &mut Step<'_>) -> Answer {
-    match step.state.lifecycle.control {
+pub(super) fn halt(tx: &mut Transaction<'_>) -> Answer {
+    match tx.state.lifecycle.control {
         Control::Stopped => return Answer::Unchanged,
         // It does not run; a stop only lets go of what it still holds.
         Control::Quarantined { .. }
-            if step.state.planes.tasks.open().is_empty() && step.state.planes.workspaces.occupied().is_none() =>
+            if tx.state.planes.tasks.open().is_empty() && tx.state.planes.workspaces.occupied().is_none() =>
         {
             return Answer::Unchanged;
         }
         Control::Quarantined { .. } | Control::Booting | Control::Runnable => {}
     }
     let affected = Affected {
-        exec_id: step.state.turns.current.as_ref().map(|turn| turn.exec_id.clone()),
-        task_ids: step.state.planes.tasks.open().keys().cloned().collect(),
-        workspace: step.state.planes.workspaces.occupied().map(str::to_owned),
+        exec_id: tx.state.turns.current.as_ref().map(|turn| turn.exec_id.clone()),
+        task_ids: tx.state.planes.tasks.open().keys().cloned().collect(),
+        workspace: tx.state.planes.workspaces.occupied().map(str::to_owned),
     };
-    let evidence = vec![format!("messages_pending {}", step.state.planes.queue.pending())];
+    let evidence = vec![format!("messages_pending {}", tx.state.planes.queue.pending())];
     let change = Change::new(ControlAction::Stop, Boundary::Control, evidence).affecting(affected.clone());
-    let mut admitted = admit(step, change);
-    abort_turn(step, Abort::by(ControlAction::Stop, AbortReason::Stop, Boundary::Control, "stop").with(affected));
-    end_autonomous_wakeups(step);
-    due::end_checks(step);
-    admitted.change.affected.task_ids = cancel_tasks(step, "stop", |_| true);
-    admitted.change.evidence = vec![format!("messages_kept {}", step.state.planes.queue.len())];
-    apply(step, admitted);
+    let mut admitted = admit(tx, change);
+    abort_turn(tx, Abort::by(ControlAction::Stop, AbortReason::Stop, Boundary::Control, "stop").with(affected));
+    end_autonomous_wakeups(tx);
+    due::end_checks(tx);
+    admitted.change.affected.task_ids = cancel_tasks(tx, "stop", |_| true);
+    admitted.change.evidence = vec![format!("messages_kept {}", tx.state.planes.queue.len())];
+    apply(tx, admitted);
     Answer::Done
 }
 
 /// Sleeps end, and hints that would only have kept the agent going. What somebody said is kept.
-fn end_autonomous_wakeups(step: &mut Step<'_>) {
-    let sleeps = step.state.planes.waits.open().values().filter(|wait| wait.kind == WaitKind::Sleep);
+fn end_autonomous_wakeups(tx: &mut Transaction<'_>) {
+    let sleeps = tx.state.planes.waits.open().values().filter(|wait| wait.kind == WaitKind::Sleep);
     let sleeps: Vec<_> = sleeps.map(|wait| wait.waiting_intent_id.clone()).collect();
     for sleep in sleeps {
-        cancel_wait(step, &sleep, "stop");
+        cancel_wait(tx, &sleep, "stop");
     }
-    let blank = step.state.planes.hints.pending().values().filter(|hint| !hint.is_contentful());
+    let blank = tx.state.planes.hints.pending().values().filter(|hint| !hint.is_contentful());
     let blank: Vec<_> = blank.map(|hint| (hint.source.clone(), hint.generation, hint.reason.clone())).collect();
     for (source, generation, reason) in blank {
         let evidence = vec!["stop".to_owned()];
-        step.emit(WakeHintIgnored { source, generation, reason, resource: None, body: None, evidence });
+        tx.emit(WakeHintIgnored { source, generation, reason, resource: None, body: None, evidence });
     }
 }
 
 /// Asks open tasks to end. Those that were asked before are not asked again.
-fn cancel_tasks(step: &mut Step<'_>, evidence: &str, which: fn(&Task) -> bool) -> Vec<TaskId> {
-    let open = step.state.planes.tasks.open().values().filter(|task| which(task));
+fn cancel_tasks(tx: &mut Transaction<'_>, evidence: &str, which: fn(&Task) -> bool) -> Vec<TaskId> {
+    let open = tx.state.planes.tasks.open().values().filter(|task| which(task));
     let open: Vec<_> = open.map(|task| (task.task_id.clone(), task.status)).collect();
     for (task_id, status) in &open {
         if *status != TaskStatus::Cancelling {
             let evidence = vec![evidence.to_owned()];
-            step.emit(TaskCancelling { task_id: task_id.clone(), force: false, evidence });
+            tx.emit(TaskCancelling { task_id: task_id.clone(), force: false, evidence });
         }
     }
     open.into_iter().map(|(id, _)| id).collect()
 }
 
-pub(super) fn abort(step: &mut Step<'_>, exec_id: Option<ExecId>) -> Result<Answer, Refusal> {
-    let Some(turn) = &step.state.turns.current else {
+pub(super) fn abort(tx: &mut Transaction<'_>, exec_id: Option<ExecId>) -> Result<Answer, Refusal> {
+    let Some(turn) = &tx.state.turns.current else {
         return Err(Refusal::new(ErrorCode::NoTurn, "no turn is running"));
     };
     if let Some(wanted) = exec_id.filter(|wanted| *wanted != turn.exec_id) {
         return Err(Refusal::new(ErrorCode::StaleExec, format!("{wanted} is over; {} runs", turn.exec_id)));
     }
-    abort_turn(step, Abort::of(AbortReason::Abort, Boundary::Control, "abort"));
+    abort_turn(tx, Abort::of(AbortReason::Abort, Boundary::Control, "abort"));
     Ok(Answer::Done)
 }
 
-pub(super) fn shutdown(step: &mut Step<'_>, at_once: bool, reason: &str) -> Answer {
+pub(super) fn shutdown(tx: &mut Transaction<'_>, at_once: bool, reason: &str) -> Answer {
     let reason = format!("reason {reason}");
     if at_once {
         let abort = Abort::by(ControlAction::Shutdown, AbortReason::Shutdown, Boundary::Shutdown, "shutdown_at_once");
-        abort_turn(step, abort.because(reason.clone()));
+        abort_turn(tx, abort.because(reason.clone()));
     }
-    if step.state.lifecycle.shutdown
-        || matches!(step.state.lifecycle.control, Control::Stopped | Control::Quarantined { .. })
+    if tx.state.lifecycle.shutdown
+        || matches!(tx.state.lifecycle.control, Control::Stopped | Control::Quarantined { .. })
     {
-        return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
+        return if tx.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
     // A child goes on by itself when the daemon is back, as after a crash; only a process can't outlive it.
     let ends = |task: &Task| task.kind == TaskKind::Command;
-    let task_ids = step.state.planes.tasks.open().values().filter(|task| ends(task)).map(|task| task.task_id.clone());
+    let task_ids = tx.state.planes.tasks.open().values().filter(|task| ends(task)).map(|task| task.task_id.clone());
     let affected = Affected { task_ids: task_ids.collect(), ..Affected::default() };
     let change = Change::new(ControlAction::Shutdown, Boundary::Shutdown, vec![reason]).affecting(affected);
-    let admitted = admit(step, change);
-    cancel_tasks(step, "shutdown", ends);
-    apply(step, admitted);
+    let admitted = admit(tx, change);
+    cancel_tasks(tx, "shutdown", ends);
+    apply(tx, admitted);
     Answer::Done
 }
 
 /// What was in flight when the process ended is cut; a boot that finds nothing cut records nothing.
-pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
-    if let Some(models) = &remains.models {
-        model::follow(step, models);
+pub(super) fn boot(tx: &mut Transaction<'_>, mut context: BootContext) -> Answer {
+    if let Some(models) = &context.models {
+        model::follow(tx, models);
     }
-    if let Some(limits) = remains.limits.filter(|limits| *limits != step.state.definition.limits) {
-        step.emit(LimitsChanged { limits });
+    if let Some(limits) = context.limits.filter(|limits| *limits != tx.state.definition.limits) {
+        tx.emit(LimitsChanged { limits });
     }
-    if !remains.holds_turns {
-        hold::release(step, "restart");
+    if !context.holds_turns {
+        hold::release(tx, "restart");
     }
-    let lost: Vec<TaskId> = step
+    let lost: Vec<TaskId> = tx
         .state
         .planes
         .tasks
@@ -281,111 +277,111 @@ pub(super) fn boot(step: &mut Step<'_>, mut remains: Remains) -> Answer {
         .filter(|task| task.kind == TaskKind::Command)
         .map(|task| task.task_id.clone())
         .collect();
-    kin::take_up_again(step);
-    let booting = step.state.lifecycle.control == Control::Booting;
-    let left = step.state.planes.workspaces.occupied().filter(|root| remains.occupied.as_deref() != Some(root));
+    children::take_up_again(tx);
+    let booting = tx.state.lifecycle.control == Control::Booting;
+    let left = tx.state.planes.workspaces.occupied().filter(|root| context.occupied.as_deref() != Some(root));
     let left = left.map(str::to_owned);
     // A life that crashed took it, and nobody asks for its release any more.
-    let kept = remains.occupied.take();
-    let removals = removals(step);
-    let cut = step.state.turns.current.is_some()
+    let kept = context.occupied.take();
+    let removals = removals(tx);
+    let cut = tx.state.turns.current.is_some()
         || !lost.is_empty()
         || left.is_some()
         || !removals.is_empty()
         || kept.is_some();
-    let cut = cut || !step.state.planes.timers.checking().is_empty();
-    if !cut && !step.state.lifecycle.shutdown && !booting {
-        return if step.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
+    let cut = cut || !tx.state.planes.timers.checking().is_empty();
+    if !cut && !tx.state.lifecycle.shutdown && !booting {
+        return if tx.facts().is_empty() { Answer::Unchanged } else { Answer::Done };
     }
-    let exec_id = step.state.turns.current.as_ref().map(|turn| turn.exec_id.clone());
+    let exec_id = tx.state.turns.current.as_ref().map(|turn| turn.exec_id.clone());
     let affected = Affected { exec_id, task_ids: lost.clone(), workspace: left.clone() };
-    let after = match (step.state.lifecycle.shutdown, cut) {
+    let after = match (tx.state.lifecycle.shutdown, cut) {
         (true, _) => "after_shutdown",
         (false, true) => "process_ended",
         (false, false) => "was_booting",
     };
     let change = Change::new(ControlAction::Restart, Boundary::Bootstrap, vec![after.to_owned()]);
-    let admitted = admit(step, change.affecting(affected));
-    cut_turn(step);
+    let admitted = admit(tx, change.affecting(affected));
+    cut_turn(tx);
     for task_id in &lost {
-        let found = remains.ended.remove(task_id).unwrap_or_default();
-        interrupt(step, task_id, std::iter::once("restart".to_owned()).chain(found).collect());
+        let found = context.ended.remove(task_id).unwrap_or_default();
+        interrupt(tx, task_id, std::iter::once("restart".to_owned()).chain(found).collect());
     }
     if let Some(workspace) = left {
         let (action, boundary) = (Some(ControlAction::Restart), Boundary::Bootstrap);
-        workspace::released(step, workspace, None, action, boundary, "process_ended");
+        workspace::released(tx, workspace, None, action, boundary, "process_ended");
     }
     if let Some(workspace) = kept {
-        step.ask_again(Effect::ReleaseWorkspace { workspace, action: Some(ControlAction::Restart) });
+        tx.ask_again(Effect::Workspace(WorkspaceEffect::Release { workspace, action: Some(ControlAction::Restart) }));
     }
     // Whether it was removed is for git to say; asking again loses nothing.
     for root in removals {
-        let discard = step.state.planes.workspaces.attached().get(&root).is_some_and(|workspace| workspace.discard);
-        step.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()], discard });
+        let discard = tx.state.planes.workspaces.attached().get(&root).is_some_and(|workspace| workspace.discard);
+        tx.emit(WorktreeRemoving { root, evidence: vec!["restart".to_owned()], discard });
     }
-    apply(step, admitted);
-    due::check_again(step);
+    apply(tx, admitted);
+    due::check_again(tx);
     Answer::Done
 }
 
 /// Worktrees whose removal was under way.
-fn removals(step: &Step<'_>) -> Vec<String> {
-    let attached = step.state.planes.workspaces.attached().values();
+fn removals(tx: &Transaction<'_>) -> Vec<String> {
+    let attached = tx.state.planes.workspaces.attached().values();
     attached.filter(|workspace| workspace.removing).map(|workspace| workspace.root.clone()).collect()
 }
 
-fn interrupt(step: &mut Step<'_>, task_id: &TaskId, evidence: Vec<String>) {
+fn interrupt(tx: &mut Transaction<'_>, task_id: &TaskId, evidence: Vec<String>) {
     let end = TaskEnd { task_id: task_id.clone(), evidence, ..TaskEnd::default() };
-    end_open(step, TaskStatus::Interrupted, end);
+    end_open(tx, TaskStatus::Interrupted, end);
 }
 
-pub(super) fn archive(step: &mut Step<'_>) -> Result<Answer, Refusal> {
-    let status = step.state.status();
+pub(super) fn archive(tx: &mut Transaction<'_>) -> Result<Answer, Refusal> {
+    let status = tx.state.status();
     if status != Status::Stopped {
         let detail = format!("the agent is {status}, and only a stopped one can be deleted");
         return Err(Refusal::new(ErrorCode::NotStopped, detail).with_hint("stop it first"));
     }
-    if !step.state.planes.tasks.open().is_empty() {
-        let open = step.state.planes.tasks.open().len();
+    if !tx.state.planes.tasks.open().is_empty() {
+        let open = tx.state.planes.tasks.open().len();
         return Err(Refusal::new(ErrorCode::TasksOpen, format!("{open} of its tasks are still ending")));
     }
     if let Some(worktree) =
-        step.state.planes.workspaces.attached().values().find(|workspace| workspace.worktree.is_some())
+        tx.state.planes.workspaces.attached().values().find(|workspace| workspace.worktree.is_some())
     {
         return Err(Refusal::new(ErrorCode::WorktreeLeft, format!("it has the worktree {}", worktree.root)));
     }
-    step.emit(AgentArchived {});
+    tx.emit(AgentArchived {});
     Ok(Answer::Done)
 }
 
-pub(super) fn quarantine(step: &mut Step<'_>, reason: String) -> Answer {
-    if matches!(step.state.lifecycle.control, Control::Quarantined { .. }) {
+pub(super) fn quarantine(tx: &mut Transaction<'_>, reason: String) -> Answer {
+    if matches!(tx.state.lifecycle.control, Control::Quarantined { .. }) {
         return Answer::Unchanged;
     }
-    let previous_status = step.state.status();
-    abort_turn(step, Abort::of(AbortReason::Stop, Boundary::Bootstrap, "quarantine"));
-    due::end_checks(step);
+    let previous_status = tx.state.status();
+    abort_turn(tx, Abort::of(AbortReason::Stop, Boundary::Bootstrap, "quarantine"));
+    due::end_checks(tx);
     // A child goes with its supervisor: nobody would read its result. Commands are cut by the next boot.
-    cancel_tasks(step, "quarantine", |task| task.kind == TaskKind::ChildAgent);
+    cancel_tasks(tx, "quarantine", |task| task.kind == TaskKind::ChildAgent);
     let evidence = vec![format!("quarantined {reason}")];
-    step.emit(AgentQuarantined { reason });
-    let next_status = step.state.status();
+    tx.emit(AgentQuarantined { reason });
+    let next_status = tx.state.status();
     if previous_status != next_status {
-        step.emit(PostureChanged::by_scheduler(Boundary::Bootstrap, previous_status, next_status, evidence));
+        tx.emit(PostureChanged::by_scheduler(Boundary::Bootstrap, previous_status, next_status, evidence));
     }
     Answer::Done
 }
 
 /// The runtime asks a person about something it will not decide by itself.
-pub(super) fn ask_operator(step: &mut Step<'_>, asked: String, about: Option<MessageId>) {
-    tell(step, BriefKind::Failure, asked.clone(), about);
-    question(step, asked, None);
+pub(super) fn ask_operator(tx: &mut Transaction<'_>, asked: String, about: Option<MessageId>) {
+    record_brief(tx, BriefKind::Failure, asked.clone(), about);
+    question(tx, asked, None);
 }
 
 /// A question that is told already: what it is about waits for the answer.
-pub(super) fn question(step: &mut Step<'_>, asked: String, work_item_id: Option<WorkItemId>) {
-    let waiting_intent_id = step.fresh.wait();
-    step.emit(WaitingIntentCreated {
+pub(super) fn question(tx: &mut Transaction<'_>, asked: String, work_item_id: Option<WorkItemId>) {
+    let waiting_intent_id = tx.fresh.wait();
+    tx.emit(WaitingIntentCreated {
         waiting_intent_id,
         kind: WaitKind::Operator,
         work_item_id,
@@ -398,40 +394,40 @@ pub(super) fn question(step: &mut Step<'_>, asked: String, work_item_id: Option<
 }
 
 /// A fork keeps the past and what was said to it; what the parent owns in the world stays the parent's.
-pub(super) fn fork(step: &mut Step<'_>, agent_id: AgentId, parent: AgentId, at_seq: Seq) -> Answer {
+pub(super) fn fork(tx: &mut Transaction<'_>, agent_id: AgentId, parent: AgentId, at_seq: Seq) -> Answer {
     // The past that it shares may have been recorded while the clock was ahead.
-    clock::follow(step);
-    abort_turn(step, Abort::of(AbortReason::Cut, Boundary::Bootstrap, "fork"));
-    step.emit(AgentForked { agent_id, parent, at_seq });
-    let open: Vec<TaskId> = step.state.planes.tasks.open().keys().cloned().collect();
+    clock::follow(tx);
+    abort_turn(tx, Abort::of(AbortReason::Cut, Boundary::Bootstrap, "fork"));
+    tx.emit(AgentForked { agent_id, parent, at_seq });
+    let open: Vec<TaskId> = tx.state.planes.tasks.open().keys().cloned().collect();
     for task_id in &open {
-        interrupt(step, task_id, vec!["fork".to_owned()]);
+        interrupt(tx, task_id, vec!["fork".to_owned()]);
     }
-    let waits: Vec<_> = step.state.planes.waits.open().keys().cloned().collect();
+    let waits: Vec<_> = tx.state.planes.waits.open().keys().cloned().collect();
     for wait in &waits {
-        cancel_wait(step, wait, "fork");
+        cancel_wait(tx, wait, "fork");
     }
-    let timers: Vec<_> = step.state.planes.timers.active().keys().cloned().collect();
+    let timers: Vec<_> = tx.state.planes.timers.active().keys().cloned().collect();
     for timer in &timers {
-        cancel_timer(step, timer, "fork");
+        cancel_timer(tx, timer, "fork");
     }
-    let triggers: Vec<_> = step.state.planes.triggers.values().cloned().collect();
+    let triggers: Vec<_> = tx.state.planes.triggers.values().cloned().collect();
     for trigger in triggers {
-        trigger::end(step, &trigger, "fork".to_owned());
+        trigger::end_trigger(tx, &trigger, "fork".to_owned());
     }
-    let approvals: Vec<_> = step.state.planes.approvals.pending().keys().cloned().collect();
+    let approvals: Vec<_> = tx.state.planes.approvals.pending().keys().cloned().collect();
     for approval_id in approvals {
         let decided_by = "fork".to_owned();
-        step.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by, lets_call: false });
+        tx.emit(ApprovalDecided { approval_id, status: ApprovalStatus::Expired, decided_by, lets_call: false });
     }
     let evidence = || vec!["fork".to_owned()];
-    if let Some(workspace) = step.state.planes.workspaces.occupied().map(str::to_owned) {
-        workspace::released(step, workspace, None, None, Boundary::Bootstrap, "fork");
+    if let Some(workspace) = tx.state.planes.workspaces.occupied().map(str::to_owned) {
+        workspace::released(tx, workspace, None, None, Boundary::Bootstrap, "fork");
     }
-    let worktrees = step.state.planes.workspaces.attached().values().filter(|workspace| workspace.worktree.is_some());
+    let worktrees = tx.state.planes.workspaces.attached().values().filter(|workspace| workspace.worktree.is_some());
     let worktrees: Vec<String> = worktrees.map(|workspace| workspace.root.clone()).collect();
     for root in worktrees {
-        step.emit(WorkspaceDetached { root, evidence: evidence() });
+        tx.emit(WorkspaceDetached { root, evidence: evidence() });
     }
     Answer::Done
 }

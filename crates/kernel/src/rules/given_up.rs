@@ -4,7 +4,7 @@
 use crate::fact::{MessageAborted, MessageRequeued};
 use crate::id::MessageId;
 use crate::limits;
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::state::AgentState;
 use crate::state::queue::Entry;
 use crate::visible::{is_hidden, one_line};
@@ -18,40 +18,40 @@ use super::waits::return_interjections;
 const QUOTED_BYTES: usize = 200;
 
 /// A message that keeps taking the process down with it is given up.
-pub(super) fn replay_or_give_up(step: &mut Step<'_>, message_id: &MessageId) {
-    let Some(entry) = step.state.planes.queue.get(message_id) else { return };
+pub(super) fn replay_or_give_up(tx: &mut Transaction<'_>, message_id: &MessageId) {
+    let Some(entry) = tx.state.planes.queue.get(message_id) else { return };
     let (since_round, in_all) = (entry.crashes_since_round + 1, entry.crashes + 1);
     let few = since_round < limits::CRASHES_WITHOUT_ROUND && in_all < limits::CRASHES_MAX;
-    if few || planted!(EndlessReplay) {
+    if few {
         let reason = RequeueReason::Crash;
-        return step.emit(MessageRequeued { message_id: message_id.clone(), reason, not_before: None });
+        return tx.emit(MessageRequeued { message_id: message_id.clone(), reason, not_before: None });
     }
     let evidence = vec![format!("crashes {in_all}"), format!("crashes_since_round {since_round}")];
     let text = format!(
         "{} was given up: the process ended {in_all} times while it was being worked on. {}",
         named(entry),
-        again(step.state, entry)
+        again(tx.state, entry)
     );
-    give_up(step, message_id, evidence, text);
+    give_up(tx, message_id, evidence, text);
 }
 
-pub(super) fn give_up(step: &mut Step<'_>, message_id: &MessageId, evidence: Vec<String>, text: String) {
-    let asked = step.state.planes.queue.get(message_id).and_then(|entry| entry.answers.as_ref());
-    let answers = still_asked(step.state, asked, message_id);
-    step.emit(MessageAborted { message_id: message_id.clone(), given_up: true, evidence, answers });
-    return_interjections(step, message_id);
-    ask_operator(step, text, Some(message_id.clone()));
+pub(super) fn give_up(tx: &mut Transaction<'_>, message_id: &MessageId, evidence: Vec<String>, text: String) {
+    let asked = tx.state.planes.queue.get(message_id).and_then(|entry| entry.answers.as_ref());
+    let answers = still_asked(tx.state, asked, message_id);
+    tx.emit(MessageAborted { message_id: message_id.clone(), given_up: true, evidence, answers });
+    return_interjections(tx, message_id);
+    ask_operator(tx, text, Some(message_id.clone()));
 }
 
 /// The message by its kind and its words.
 fn named(entry: &Entry) -> String {
     let message = &entry.message;
-    let kind = if message.kind == MessageKind::OperatorPrompt {
+    let kind = if message.kind() == MessageKind::OperatorPrompt {
         "Your message".to_owned()
     } else {
-        format!("A message ({})", message.kind)
+        format!("A message ({})", message.kind())
     };
-    let words = message.text.clone().or_else(|| message.json.as_ref().map(ToString::to_string));
+    let words = message.text.clone().or_else(|| message.json.as_ref().map(|json| json.to_string()));
     let Some(words) = words.filter(|words| !words.is_empty()) else { return kind };
     let kept = limits::clip(&words, QUOTED_BYTES);
     let more = if kept.len() < words.len() || entry.is_excerpt() { " …" } else { "" };
@@ -61,11 +61,11 @@ fn named(entry: &Entry) -> String {
 /// How the operator gets it worked on after all.
 fn again(state: &AgentState, entry: &Entry) -> String {
     let (id, message) = (state.id(), &entry.message);
-    let owed = message.task_id.as_ref().filter(|task| state.planes.tasks.owed().contains_key(*task));
+    let owed = message.task_id().filter(|task| state.planes.tasks.owed().contains_key(*task));
     if let Some(task) = owed {
         return format!("The result of {task} is kept; your next message brings it: abide send {id} TEXT");
     }
-    match (message.kind, message.text.as_deref().filter(|text| can_be_typed(text))) {
+    match (message.kind(), message.text.as_deref().filter(|text| can_be_typed(text))) {
         (MessageKind::OperatorPrompt, Some(text)) if !entry.is_excerpt() => {
             format!("To send it again: abide send {id} '{}'", text.replace('\'', r"'\''"))
         }

@@ -5,18 +5,18 @@ use crate::fact::{MessageRequeued, TurnsHeld, TurnsReleased};
 use crate::id::MessageId;
 use crate::input::Answer;
 use crate::limits;
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::state::queue::ModelAttempt;
 use crate::state::spending::Spending;
 use crate::state::turn::Turn;
 use crate::time::Time;
 use crate::vocabulary::{BriefKind, HoldCause, ProviderError, RequeueReason, TerminalKind};
 
-use super::turn::{emit_terminal, tell};
+use super::turn::{emit_terminal, record_brief};
 
 /// Why a message whose last model failed is held, and not failed: the cause, and what was said of it.
 pub(super) fn cause(
-    step: &Step<'_>,
+    tx: &Transaction<'_>,
     message_id: &MessageId,
     error: ProviderError,
     text: &str,
@@ -26,7 +26,7 @@ pub(super) fn cause(
     }
     // A model that was reached and could not do it has a key that works: others of its messages may go on. One without
     // a price was not asked, and waits for a person like one without a key.
-    let tried = &step.state.planes.queue.get(message_id)?.tried;
+    let tried = &tx.state.planes.queue.get(message_id)?.tried;
     let of_key = |tried: &ModelAttempt| tried.error == ProviderError::Auth;
     let for_a_person = |tried: &ModelAttempt| of_key(tried) || tried.error == ProviderError::Unpriced;
     if !tried.iter().all(for_a_person) || !tried.iter().any(of_key) {
@@ -38,8 +38,8 @@ pub(super) fn cause(
 }
 
 /// Ends the turn, gives its message back, and starts no other turn for now.
-pub(super) fn hold(
-    step: &mut Step<'_>,
+pub(super) fn hold_turns(
+    tx: &mut Transaction<'_>,
     turn: &Turn,
     cause: HoldCause,
     text: &str,
@@ -47,14 +47,14 @@ pub(super) fn hold(
     announce: bool,
 ) {
     let until = match (cause, retry_after_ms) {
-        (_, Some(ms)) => step.now.plus_ms(ms.min(limits::PROVIDER_RETRY_MAX_MS)),
-        (HoldCause::HomeBudget, None) => Spending::next_day(step.now),
-        (HoldCause::ModelKey, None) => step.now.plus_ms(limits::KEY_RETRY_MS),
+        (_, Some(ms)) => tx.now.plus_ms(ms.min(limits::PROVIDER_RETRY_MAX_MS)),
+        (HoldCause::HomeBudget, None) => Spending::next_day(tx.now),
+        (HoldCause::ModelKey, None) => tx.now.plus_ms(limits::KEY_RETRY_MS),
     };
-    emit_terminal(step, turn, TerminalKind::ProviderFailed, None, Some(text.to_owned()), true);
+    emit_terminal(tx, turn, TerminalKind::ProviderFailed, None, Some(text.to_owned()), true);
     let (message_id, reason) = (turn.message_id.clone(), RequeueReason::TurnsHeld);
-    step.emit(MessageRequeued { message_id, reason, not_before: None });
-    step.emit(TurnsHeld { cause, until, evidence: text.to_owned() });
+    tx.emit(MessageRequeued { message_id, reason, not_before: None });
+    tx.emit(TurnsHeld { cause, until, evidence: text.to_owned() });
     if announce {
         let told = match cause {
             HoldCause::HomeBudget => format!("No model is asked until {until}: {text}."),
@@ -62,27 +62,27 @@ pub(super) fn hold(
                 format!("No model of this agent has a key that works: {text}. Nothing is lost: its messages wait.")
             }
         };
-        tell(step, BriefKind::Failure, told, None);
+        record_brief(tx, BriefKind::Failure, told, None);
     }
 }
 
 /// The cause is gone, or time to look at it again has come.
-pub(super) fn release(step: &mut Step<'_>, evidence: &str) -> Answer {
-    let Some(cause) = step.state.lifecycle.turns_held.as_ref().map(|held| held.cause) else { return Answer::Unchanged };
-    step.emit(TurnsReleased { cause, evidence: evidence.to_owned() });
+pub(super) fn release(tx: &mut Transaction<'_>, evidence: &str) -> Answer {
+    let Some(cause) = tx.state.lifecycle.turns_held.as_ref().map(|held| held.cause) else { return Answer::Unchanged };
+    tx.emit(TurnsReleased { cause, evidence: evidence.to_owned() });
     Answer::Done
 }
 
-pub(super) fn release_cause(step: &mut Step<'_>, cause: HoldCause, evidence: &str) -> Answer {
-    match &step.state.lifecycle.turns_held {
-        Some(held) if held.cause == cause => release(step, evidence),
+pub(super) fn release_cause(tx: &mut Transaction<'_>, cause: HoldCause, evidence: &str) -> Answer {
+    match &tx.state.lifecycle.turns_held {
+        Some(held) if held.cause == cause => release(tx, evidence),
         Some(_) | None => Answer::Unchanged,
     }
 }
 
 /// At the instant that was recorded with the hold.
-pub(super) fn release_due(step: &mut Step<'_>, now: Time) {
-    if step.state.lifecycle.turns_held.as_ref().is_some_and(|held| held.until <= now) {
-        release(step, "due");
+pub(super) fn release_due(tx: &mut Transaction<'_>, now: Time) {
+    if tx.state.lifecycle.turns_held.as_ref().is_some_and(|held| held.until <= now) {
+        release(tx, "due");
     }
 }

@@ -5,27 +5,32 @@ use crate::fact::ApprovalUsed;
 use crate::id::{CallId, ExecId};
 use crate::input::Refusal;
 use crate::refusal::ErrorCode;
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::tool::{ApprovalNeeded, ToolCall};
 
-use super::act::{Actor, Asked, Done, request_approval};
+use super::act::{Actor, ApprovalRequest, Done, request_approval};
 
 /// The call as it may run now. A person's approval of it is used up here.
-pub(super) fn pass(step: &mut Step<'_>, exec_id: &ExecId, call_id: &CallId, call: ToolCall) -> ToolCall {
+pub(super) fn permit_call(tx: &mut Transaction<'_>, exec_id: &ExecId, call_id: &CallId, call: ToolCall) -> ToolCall {
     let ToolCall::NeedsApproval(needed) = call else { return call };
-    let Some(grant) = step.state.planes.approvals.permit_for(&needed.digest, step.now) else {
+    let Some(grant) = tx.state.planes.approvals.permit_for(&needed.digest, tx.now) else {
         return ToolCall::NeedsApproval(needed);
     };
     let approval_id = grant.approval_id.clone();
-    step.emit(ApprovalUsed { approval_id, exec_id: exec_id.clone(), call_id: call_id.clone() });
+    tx.emit(ApprovalUsed { approval_id, exec_id: exec_id.clone(), call_id: call_id.clone() });
     needed.call
 }
 
 /// Asks a person, unless they have been asked about this call already. The first time, the turn ends with its round: the
 /// decision starts the next one. A model that tries again meanwhile is told so, and may do something else.
-pub(super) fn ask(step: &mut Step<'_>, exec_id: &ExecId, tool: &str, needed: ApprovalNeeded) -> Result<Done, Refusal> {
+pub(super) fn ask_approval(
+    tx: &mut Transaction<'_>,
+    exec_id: &ExecId,
+    tool: &str,
+    needed: ApprovalNeeded,
+) -> Result<Done, Refusal> {
     let ApprovalNeeded { digest, summary, deadline_ms, default, call: _ } = needed;
-    if let Some(pending) = step.state.planes.approvals.pending_call(&digest) {
+    if let Some(pending) = tx.state.planes.approvals.pending_call(&digest) {
         let (id, hint) =
             (&pending.approval_id, "its decision comes as a message; until then do something else, or end");
         let message = format!("{id} asks a person about this very call already");
@@ -33,8 +38,8 @@ pub(super) fn ask(step: &mut Step<'_>, exec_id: &ExecId, tool: &str, needed: App
         let asked = ApprovalAsked { approval_id: id.clone(), waiting_intent_id: None, error };
         return Ok(Done { result: told(&asked), ends_turn: false });
     }
-    let asked = Asked { summary, tool: Some(tool.to_owned()), deadline_ms, default, call: Some(digest) };
-    let mut asked = request_approval(step, &Actor::Model(exec_id.clone()), asked)?;
+    let asked = ApprovalRequest { summary, tool: Some(tool.to_owned()), deadline_ms, default, call: Some(digest) };
+    let mut asked = request_approval(tx, &Actor::Model(exec_id.clone()), asked)?;
     asked.error = Some(ErrorTold {
         code: ErrorCode::NeedsApproval,
         message: "a person has to say yes to this call first; it was not made".to_owned(),

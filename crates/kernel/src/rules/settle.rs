@@ -1,4 +1,4 @@
-//! What must hold after every step, whatever the step was: rules that belong to no single input.
+//! What must hold after every transaction, whatever the transaction was: rules that belong to no single input.
 
 use std::sync::Arc;
 
@@ -7,36 +7,32 @@ use crate::fact::{
 };
 use crate::id::{MessageId, WaitId};
 use crate::limits;
-use crate::message::{Message, Origin};
-use crate::rules::step::Step;
+use crate::message::{Message, Origin, Subject};
+use crate::rules::transaction::Transaction;
 use crate::scheduler::continuation::{Classification, classify};
 use crate::state::task::Task;
-use crate::vocabulary::{
-    Boundary, BriefKind, Maker, MessageKind, OriginKind, RequeueReason, Standing, Status, TaskKind, WaitKind,
-};
+use crate::vocabulary::{Boundary, BriefKind, Maker, OriginKind, RequeueReason, Standing, Status, TaskKind, WaitKind};
 
-use super::kin::go_on_leaving;
-use super::turn::tell;
+use super::children::go_on_leaving;
+use super::turn::record_brief;
 use super::waits::{cancel_wait, drop_if_waiting};
 use super::workspace::let_go;
 
-pub(crate) fn settle(step: &mut Step<'_>, before: Status) {
-    complete_finished_timers(step);
-    hold_endless_work(step);
-    end_hopeless_waits(step);
-    drop_stale_ticks(step);
-    if !planted!(DroppedResult) {
-        queue_owed_results(step);
+pub(crate) fn settle(tx: &mut Transaction<'_>, before: Status) {
+    complete_finished_timers(tx);
+    hold_endless_work(tx);
+    end_hopeless_waits(tx);
+    drop_stale_ticks(tx);
+    queue_owed_results(tx);
+    if tx.facts().iter().any(is_about_waits) {
+        examine_parked(tx);
     }
-    if step.facts().iter().any(is_about_waits) && !planted!(ForgottenParked) {
-        examine_parked(step);
-    }
-    let_go(step);
-    go_on_leaving(step);
-    let after = step.state.status();
+    let_go(tx);
+    go_on_leaving(tx);
+    let after = tx.state.status();
     if before == Status::Asleep && after == Status::AwakeIdle {
-        let evidence = woken_by(step.facts());
-        step.emit(PostureChanged::by_scheduler(Boundary::MessageAdmission, before, after, evidence));
+        let evidence = woken_by(tx.facts());
+        tx.emit(PostureChanged::by_scheduler(Boundary::MessageAdmission, before, after, evidence));
     }
 }
 
@@ -61,37 +57,37 @@ fn is_about_waits(fact: &Fact) -> bool {
 }
 
 /// A timer whose last occurrence was told and taken is done.
-fn complete_finished_timers(step: &mut Step<'_>) {
-    let finished: Vec<_> = step.state.planes.timers.finished().iter().cloned().collect();
+fn complete_finished_timers(tx: &mut Transaction<'_>) {
+    let finished: Vec<_> = tx.state.planes.timers.finished().iter().cloned().collect();
     for timer_id in finished {
-        let waits = super::waits::naming(step, &crate::fact::Resource::Timer(timer_id.clone()));
-        step.emit(TimerCompleted { timer_id });
+        let waits = super::waits::naming(tx, &crate::fact::Resource::Timer(timer_id.clone()));
+        tx.emit(TimerCompleted { timer_id });
         for wait in waits {
-            tell_agent(step, &wait, "its timer ended without a tick for it", Maker::Model);
-            cancel_wait(step, &wait, "timer_completed");
+            tell_agent(tx, &wait, "its timer ended without a tick for it", Maker::Model);
+            cancel_wait(tx, &wait, "timer_completed");
         }
     }
 }
 
 /// Work that was offered again and again, and of which there is no less, waits for the operator, who is told.
-fn hold_endless_work(step: &mut Step<'_>) {
-    let row = step.state.planes.work.tick_row();
+fn hold_endless_work(tx: &mut Transaction<'_>) {
+    let row = tx.state.planes.work.tick_row();
     if !row.is_too_long() {
         return;
     }
-    let open = step.state.planes.work.items().len();
-    step.emit(WorkTicksSpent { ticks: row.ticks, open_items: open as u64 });
+    let open = tx.state.planes.work.items().len();
+    tx.emit(WorkTicksSpent { ticks: row.ticks, open_items: open as u64 });
     // Nobody speaks to a child: it fails, and says why.
-    if step.state.definition.identity.supervisor.is_none() {
-        let text = crate::explain::endless_work(step.state);
-        tell(step, BriefKind::Failure, text, None);
+    if tx.state.definition.identity.supervisor.is_none() {
+        let text = crate::explain::endless_work(tx.state);
+        record_brief(tx, BriefKind::Failure, text, None);
     }
 }
 
 /// A wait that nothing can end any more would be silence: it ends, and the agent is told.
-fn end_hopeless_waits(step: &mut Step<'_>) {
-    let no_task = step.state.planes.tasks.open().is_empty() && step.state.planes.tasks.owed().is_empty();
-    let no_timer = step.state.planes.timers.active().is_empty();
+fn end_hopeless_waits(tx: &mut Transaction<'_>) {
+    let no_task = tx.state.planes.tasks.open().is_empty() && tx.state.planes.tasks.owed().is_empty();
+    let no_timer = tx.state.planes.timers.active().is_empty();
     for (kind, hopeless, why) in
         [(WaitKind::Task, no_task, "no task is left"), (WaitKind::Timer, no_timer, "no timer is left")]
     {
@@ -99,54 +95,52 @@ fn end_hopeless_waits(step: &mut Step<'_>) {
             continue;
         }
         let waits: Vec<WaitId> =
-            step.state.planes.waits.unnamed_waits(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
+            tx.state.planes.waits.unnamed_waits(kind).map(|wait| wait.waiting_intent_id.clone()).collect();
         for wait in waits {
-            tell_agent(step, &wait, why, Maker::Model);
-            cancel_wait(step, &wait, why);
+            tell_agent(tx, &wait, why, Maker::Model);
+            cancel_wait(tx, &wait, why);
         }
     }
 }
 
 /// Tells the agent that a wait of its ended for another reason than what it waited for. Where no person ended it, the
 /// agent's own doing did.
-pub(super) fn tell_agent(step: &mut Step<'_>, wait: &WaitId, why: &str, by: Maker) {
-    let (item, answers) = match step.state.planes.waits.get(wait) {
+pub(super) fn tell_agent(tx: &mut Transaction<'_>, wait: &WaitId, why: &str, by: Maker) {
+    let (work_item_id, answers) = match tx.state.planes.waits.get(wait) {
         Some(wait) => (wait.work_item_id.clone(), wait.answers.clone()),
         None => (None, None),
     };
+    let subject = Subject::WaitEnded { waiting_intent_id: wait.clone(), work_item_id, answers };
     let message = Message {
         text: Some(format!("The wait {wait} ended: {why}.")),
-        work_item_id: item,
-        answers,
-        causation_id: Some(wait.to_string()),
         self_caused: by == Maker::Model,
-        ..Message::bare(step.fresh.message(), MessageKind::InternalFollowup)
+        ..Message::new(tx.fresh.message(), subject)
     };
-    step.emit(MessageQueued { message: Arc::new(message) });
+    tx.emit(MessageQueued { message: Arc::new(message) });
 }
 
 /// A tick that nobody took yet, for work that is no longer runnable, would only disturb what the item waits for.
-fn drop_stale_ticks(step: &mut Step<'_>) {
-    let stale: Vec<MessageId> = step
+fn drop_stale_ticks(tx: &mut Transaction<'_>) {
+    let stale: Vec<MessageId> = tx
         .state
         .planes
         .work
         .items_by_tick()
         .iter()
         .filter(|(_, item)| {
-            step.state.planes.work.is_spent() || step.state.planes.work.standing(item) != Some(Standing::Runnable)
+            tx.state.planes.work.is_spent() || tx.state.planes.work.standing(item) != Some(Standing::Runnable)
         })
         .map(|(tick, _)| tick.clone())
         .collect();
     for tick in stale {
-        drop_if_waiting(step, &tick, "work_item_not_runnable");
+        drop_if_waiting(tx, &tick, "work_item_not_runnable");
     }
 }
 
 /// Every owed result that nothing carries gets a message, in the commit that made it owed.
-fn queue_owed_results(step: &mut Step<'_>) {
-    let running = step.state.turns.current.as_ref();
-    let unsent: Vec<_> = step
+fn queue_owed_results(tx: &mut Transaction<'_>) {
+    let running = tx.state.turns.current.as_ref();
+    let unsent: Vec<_> = tx
         .state
         .planes
         .tasks
@@ -156,11 +150,11 @@ fn queue_owed_results(step: &mut Step<'_>) {
         .cloned()
         .collect();
     for task_id in unsent {
-        let Some(task) = step.state.planes.tasks.owed().get(&task_id) else { continue };
-        let message_id = step.fresh.message();
+        let Some(task) = tx.state.planes.tasks.owed().get(&task_id) else { continue };
+        let message_id = tx.fresh.message();
         let message = result_message(message_id.clone(), task);
-        step.emit(MessageQueued { message: Arc::new(message) });
-        step.emit(TaskResultQueued { task_id, message_id });
+        tx.emit(MessageQueued { message: Arc::new(message) });
+        tx.emit(TaskResultQueued { task_id, message_id });
     }
 }
 
@@ -177,13 +171,12 @@ fn result_message(message_id: MessageId, task: &Task) -> Message {
         text.push_str(":\n");
         text.push_str(limits::clip(&end.output_tail, limits::LINE_BYTES));
     }
+    let subject = Subject::TaskResult { task_id: task.task_id.clone(), work_item_id: task.work_item_id.clone() };
     Message {
         origin: Origin::of(OriginKind::Task, Some(task.task_id.as_str())),
         text: Some(text),
-        task_id: Some(task.task_id.clone()),
-        work_item_id: task.work_item_id.clone(),
         self_caused: is_own(task),
-        ..Message::bare(message_id, MessageKind::TaskResult)
+        ..Message::new(message_id, subject)
     }
 }
 
@@ -193,16 +186,16 @@ fn is_own(task: &Task) -> bool {
 }
 
 /// Whenever a wait is registered or ends, what is parked is looked at again.
-fn examine_parked(step: &mut Step<'_>) {
-    let free: Vec<MessageId> = step
+fn examine_parked(tx: &mut Transaction<'_>) {
+    let free: Vec<MessageId> = tx
         .state
         .planes
         .queue
         .parked_entries()
-        .filter(|entry| !matches!(classify(step.state, &entry.message), Classification::Park { .. }))
+        .filter(|entry| !matches!(classify(tx.state, &entry.message), Classification::Park { .. }))
         .map(|entry| entry.message.message_id.clone())
         .collect();
     for message_id in free {
-        step.emit(MessageRequeued { message_id, reason: RequeueReason::Unparked, not_before: None });
+        tx.emit(MessageRequeued { message_id, reason: RequeueReason::Unparked, not_before: None });
     }
 }

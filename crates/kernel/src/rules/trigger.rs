@@ -8,58 +8,59 @@ use crate::fact::{Resource, TriggerCreated, TriggerDelivered, TriggerRevoked, Tr
 use crate::id::{TriggerId, WorkItemId};
 use crate::input::{Answer, Delivery, NewMessage, Refusal};
 use crate::limits;
+use crate::open_json::JsonBody;
 use crate::refusal::ErrorCode;
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::state::hint::Trigger;
 use crate::tool::Address;
 use crate::vocabulary::{Delivered, DeliveryMode, Disposition, MessageKind};
 
-use super::act::{Acted, Actor, done, end_waits_naming, line, room};
+use super::act::{Acted, Actor, answer_with, end_waits_naming, require_room, require_text};
 use super::{ingress, work};
 
 pub(super) fn create(
-    step: &mut Step<'_>,
+    tx: &mut Transaction<'_>,
     name: String,
     delivery_mode: DeliveryMode,
     work_item_id: Option<WorkItemId>,
     signed: bool,
     address: Option<Address>,
 ) -> Acted {
-    let name = line(name, limits::LINE_BYTES, "name")?;
-    room(step.state.planes.triggers.len(), "triggers")?;
+    let name = require_text(name, limits::LINE_BYTES, "name")?;
+    require_room(tx.state.planes.triggers.len(), "triggers")?;
     if let Some(item) = &work_item_id {
-        work::require_open(step, item)?;
+        work::require_open(tx, item)?;
     }
     let (trigger_id, url) = match address {
         Some(Address { trigger_id, url }) => (trigger_id, url),
-        None => (step.fresh.trigger(), None),
+        None => (tx.fresh.trigger(), None),
     };
-    if step.state.planes.triggers.contains_key(&trigger_id) {
+    if tx.state.planes.triggers.contains_key(&trigger_id) {
         return Err(Refusal::new(ErrorCode::TriggerExists, format!("{trigger_id} is here already")));
     }
-    step.emit(TriggerCreated { trigger_id: trigger_id.clone(), name, delivery_mode, work_item_id, signed });
-    done(&TriggerMade { trigger_id, url })
+    tx.emit(TriggerCreated { trigger_id: trigger_id.clone(), name, delivery_mode, work_item_id, signed });
+    answer_with(&TriggerMade { trigger_id, url })
 }
 
-pub(super) fn rotate(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
-    let generation = match step.state.planes.triggers.get(id) {
+pub(super) fn rotate(tx: &mut Transaction<'_>, actor: &Actor, id: &TriggerId) -> Acted {
+    let generation = match tx.state.planes.triggers.get(id) {
         Some(trigger) => trigger.generation.saturating_add(1),
         None => return Err(unknown(id)),
     };
     let evidence = vec![format!("rotated_by {}", actor.name())];
-    step.emit(TriggerRotated { trigger_id: id.clone(), generation, evidence });
-    done(&act_result::TriggerRotated { trigger_id: id.clone(), generation })
+    tx.emit(TriggerRotated { trigger_id: id.clone(), generation, evidence });
+    answer_with(&act_result::TriggerRotated { trigger_id: id.clone(), generation })
 }
 
-pub(super) fn revoke(step: &mut Step<'_>, actor: &Actor, id: &TriggerId) -> Acted {
-    let Some(trigger) = step.state.planes.triggers.get(id).cloned() else { return Err(unknown(id)) };
-    end(step, &trigger, format!("revoked_by {}", actor.name()));
-    let ended = end_waits_naming(step, actor, &Resource::Trigger(id.clone()), "its trigger was revoked");
-    done(&TriggerEnded { trigger_id: id.clone(), ended_waits: ended })
+pub(super) fn revoke(tx: &mut Transaction<'_>, actor: &Actor, id: &TriggerId) -> Acted {
+    let Some(trigger) = tx.state.planes.triggers.get(id).cloned() else { return Err(unknown(id)) };
+    end_trigger(tx, &trigger, format!("revoked_by {}", actor.name()));
+    let ended = end_waits_naming(tx, actor, &Resource::Trigger(id.clone()), "its trigger was revoked");
+    answer_with(&TriggerEnded { trigger_id: id.clone(), ended_waits: ended })
 }
 
-pub(super) fn end(step: &mut Step<'_>, trigger: &Trigger, why: String) {
-    step.emit(TriggerRevoked {
+pub(super) fn end_trigger(tx: &mut Transaction<'_>, trigger: &Trigger, why: String) {
+    tx.emit(TriggerRevoked {
         trigger_id: trigger.trigger_id.clone(),
         evidence: vec![why],
         delivery_count: trigger.delivery_count,
@@ -72,13 +73,13 @@ fn unknown(id: &TriggerId) -> Refusal {
 }
 
 pub(super) fn deliver(
-    step: &mut Step<'_>,
+    tx: &mut Transaction<'_>,
     trigger_id: TriggerId,
     generation: u32,
     verified: bool,
     delivery: Delivery,
 ) -> Result<Answer, Refusal> {
-    let trigger = step.state.planes.triggers.get(&trigger_id).filter(|trigger| trigger.generation == generation);
+    let trigger = tx.state.planes.triggers.get(&trigger_id).filter(|trigger| trigger.generation == generation);
     let Some(trigger) = trigger else { return Err(unknown(&trigger_id)) };
     if trigger.signed && !verified {
         return Err(Refusal::new(ErrorCode::NotSigned, format!("{trigger_id} takes signed deliveries only")));
@@ -86,7 +87,7 @@ pub(super) fn deliver(
     let delivery_id = delivery.delivery_id.clone();
     let (answer, message_id, disposition) = match trigger.delivery_mode {
         DeliveryMode::EnqueueMessage => {
-            let answer = ingress::queue(step, message(&trigger_id, delivery))?;
+            let answer = ingress::queue(tx, message(&trigger_id, delivery))?;
             let message_id = match &answer {
                 Answer::Queued { message_id } => Some(message_id.clone()),
                 Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => None,
@@ -96,7 +97,7 @@ pub(super) fn deliver(
         DeliveryMode::WakeHint => {
             let reason = format!("the trigger {}", trigger.name);
             let resource = Some(trigger_id.to_string());
-            let answer = ingress::wake(step, clipped(reason, limits::LINE_BYTES), None, resource, body(delivery))?;
+            let answer = ingress::wake(tx, clipped(reason, limits::LINE_BYTES), None, resource, hint_body(delivery))?;
             let disposition = match &answer {
                 Answer::Woken { disposition: Disposition::Triggered | Disposition::Parked, .. } => Delivered::Triggered,
                 Answer::Woken { disposition: Disposition::Coalesced, .. } => Delivered::Coalesced,
@@ -109,7 +110,7 @@ pub(super) fn deliver(
             (answer, None, disposition)
         }
     };
-    step.emit(TriggerDelivered { trigger_id, delivery_id, message_id, disposition });
+    tx.emit(TriggerDelivered { trigger_id, delivery_id, message_id, disposition });
     Ok(answer)
 }
 
@@ -117,7 +118,7 @@ fn message(trigger_id: &TriggerId, delivery: Delivery) -> NewMessage {
     NewMessage {
         kind: Some(MessageKind::WebhookEvent),
         text: delivery.text,
-        json: delivery.json,
+        json: delivery.json.map(JsonBody),
         origin_id: Some(trigger_id.to_string()),
         trigger_id: Some(trigger_id.clone()),
         correlation_id: delivery.correlation_id,
@@ -127,7 +128,7 @@ fn message(trigger_id: &TriggerId, delivery: Delivery) -> NewMessage {
 }
 
 /// What a hint says is there to be looked at, not to be kept: what is too long for one is cut.
-fn body(delivery: Delivery) -> Option<String> {
+fn hint_body(delivery: Delivery) -> Option<String> {
     let text = delivery.text.or_else(|| delivery.json.map(|json| json.to_string()))?;
     Some(clipped(text, limits::TEXT_BYTES))
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::act_result::told;
 use crate::budget::Usage;
-use crate::effect::Effect;
+use crate::effect::{Effect, TurnEffect};
 use crate::fact::{
     AssistantRoundRecorded, BriefRecorded, CallRecord, CutRoundCounted, MessageAborted, MessageInterjected,
     MessageProcessed, MessageRequeued, ProviderRoundCompleted, RoundStarted, StaleOutcomeIgnored, ToolFinished,
@@ -16,11 +16,11 @@ use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::input::{Answer, Reads, Refusal, Reply, Spent};
 use crate::limits;
 use crate::refusal::ErrorCode;
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::scheduler::continuation::matching_waits;
 use crate::state::AgentState;
 use crate::state::guard::{Guard, call_hash};
-use crate::state::place::Place;
+use crate::state::tool_placement::ToolPlacement;
 use crate::state::turn::{LastRound, Phase, Turn, checkpoint_holds};
 use crate::tool::{Call, ToolCall};
 use crate::vocabulary::{
@@ -37,28 +37,28 @@ use super::task::settle_result;
 use super::waits::{cancel_wait, return_interjections, trigger_wait};
 
 /// The running turn, if it is this execution's.
-pub(super) fn turn_of<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Turn> {
-    step.state.turns.current.as_ref().filter(|turn| turn.exec_id == *exec_id)
+pub(super) fn turn_of<'a>(tx: &'a Transaction<'_>, exec_id: &ExecId) -> Option<&'a Turn> {
+    tx.state.turns.current.as_ref().filter(|turn| turn.exec_id == *exec_id)
 }
 
-pub(super) fn stale(step: &mut Step<'_>, exec_id: &ExecId, what: &str) -> Answer {
-    step.emit(StaleOutcomeIgnored { exec_id: exec_id.clone(), evidence: vec![what.to_owned()] });
+pub(super) fn stale(tx: &mut Transaction<'_>, exec_id: &ExecId, what: &str) -> Answer {
+    tx.emit(StaleOutcomeIgnored { exec_id: exec_id.clone(), evidence: vec![what.to_owned()] });
     Answer::Unchanged
 }
 
-pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, reply: Reply) -> Answer {
-    let expected = turn_of(step, exec_id).is_some_and(|turn| turn.phase == Phase::Model && turn.round == round);
+pub(super) fn finish_round(tx: &mut Transaction<'_>, exec_id: &ExecId, round: u32, reply: Reply) -> Answer {
+    let expected = turn_of(tx, exec_id).is_some_and(|turn| turn.phase == Phase::Model && turn.round == round);
     if !expected {
         // It came too late to be heard, not too late to be paid. Of a turn that still runs, it was paid when it was heard.
-        if turn_of(step, exec_id).is_none() && reply.usage != Usage::default() {
+        if turn_of(tx, exec_id).is_none() && reply.usage != Usage::default() {
             let (exec_id, usage) = (exec_id.clone(), reply.usage);
-            step.emit(CutRoundCounted { exec_id, round, usage, estimated: false });
+            tx.emit(CutRoundCounted { exec_id, round, usage, estimated: false });
         }
-        return stale(step, exec_id, &format!("round {round} is over"));
+        return stale(tx, exec_id, &format!("round {round} is over"));
     }
     let cut = reply.is_cut();
-    let rested = turn_of(step, exec_id).is_some_and(|turn| step.state.failures_of(&turn.model) > 0);
-    step.emit(ProviderRoundCompleted {
+    let rested = turn_of(tx, exec_id).is_some_and(|turn| tx.state.failures_of(&turn.model) > 0);
+    tx.emit(ProviderRoundCompleted {
         exec_id: exec_id.clone(),
         round,
         usage: reply.usage,
@@ -73,27 +73,27 @@ pub(super) fn finish_round(step: &mut Step<'_>, exec_id: &ExecId, round: u32, re
         |call: &Call| CallRecord { call_id: call.call_id.clone(), tool: call.tool.clone(), input: call.input.clone() };
     let calls: Vec<CallRecord> = reply.calls.iter().map(record).collect();
     let asked = !calls.is_empty();
-    step.emit(AssistantRoundRecorded { exec_id: exec_id.clone(), round, text: reply.text, calls, cut });
-    let read = turn_of(step, exec_id).map(|turn| turn.presents.clone()).unwrap_or_default();
+    tx.emit(AssistantRoundRecorded { exec_id: exec_id.clone(), round, text: reply.text, calls, cut });
+    let read = turn_of(tx, exec_id).map(|turn| turn.presents.clone()).unwrap_or_default();
     for task in read {
-        settle_result(step, &task, exec_id, &format!("round {round}"));
+        settle_result(tx, &task, exec_id, &format!("round {round}"));
     }
     if rested {
-        model::back(step);
+        model::release_waiting_messages(tx);
     }
-    join_interjections(step, exec_id, SafePoint::AfterModelRound);
+    join_interjections(tx, exec_id, SafePoint::AfterModelRound);
     if !asked {
-        match silence(step, exec_id) {
-            None => go_on(step, exec_id, true, reply.tree),
-            Some(Silence::AskAgain) => go_on(step, exec_id, false, reply.tree),
+        match silence(tx, exec_id) {
+            None => go_on(tx, exec_id, true, reply.tree),
+            Some(Silence::AskAgain) => go_on(tx, exec_id, false, reply.tree),
             Some(Silence::NoAnswer(error)) => {
-                end_turn(step, TerminalKind::ProviderFailed, reply.tree, Some(error));
+                end_turn(tx, TerminalKind::ProviderFailed, reply.tree, Some(error));
             }
         }
-    } else if step.state.lifecycle.shutdown {
-        stop_for_shutdown(step);
+    } else if tx.state.lifecycle.shutdown {
+        stop_for_shutdown(tx);
     } else {
-        run_calls(step, exec_id, reply.calls, reply.tree);
+        run_calls(tx, exec_id, reply.calls, reply.tree);
     }
     Answer::Done
 }
@@ -106,10 +106,10 @@ enum Silence {
 
 /// Where somebody waits for what a model says, one that says nothing has not answered: it is asked once more. None where
 /// the turn may end all the same, as after its calls, or where it has more to hear anyway.
-fn silence(step: &Step<'_>, exec_id: &ExecId) -> Option<Silence> {
-    let turn = turn_of(step, exec_id).filter(|turn| !turn.puts_off_answer())?;
+fn silence(tx: &Transaction<'_>, exec_id: &ExecId) -> Option<Silence> {
+    let turn = turn_of(tx, exec_id).filter(|turn| !turn.puts_off_answer())?;
     let LastRound::Empty { in_a_row } = turn.rounds.last else { return None };
-    if turn.answers().is_none() && step.state.definition.identity.supervisor.is_none() {
+    if turn.answers().is_none() && tx.state.definition.identity.supervisor.is_none() {
         return None;
     }
     if in_a_row <= limits::SILENT_ROUNDS_ASKED {
@@ -125,50 +125,50 @@ fn silence(step: &Step<'_>, exec_id: &ExecId) -> Option<Silence> {
     })
 }
 
-fn run_calls(step: &mut Step<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
+fn run_calls(tx: &mut Transaction<'_>, exec_id: &ExecId, calls: Vec<Call>, tree: Option<String>) {
     for call in calls {
         let cut = matches!(&call.parsed, ToolCall::Refused(refusal) if refusal.code == ErrorCode::CallCutOff);
-        let repeated = if cut { None } else { repeats(step, exec_id, &call) };
+        let repeated = if cut { None } else { repeats(tx, exec_id, &call) };
         // Before a person's yes is used up: a call that is not run needs none.
         let Call { call_id, tool, input, parsed } = call;
         let parsed = match &repeated {
             Some(refusal) => ToolCall::Refused(refusal.clone()),
-            None => permit::pass(step, exec_id, &call_id, parsed),
+            None => permit::permit_call(tx, exec_id, &call_id, parsed),
         };
         let side_effect = parsed.side_effect();
-        step.emit(ToolStarted { exec_id: exec_id.clone(), call_id: call_id.clone(), tool: tool.clone(), side_effect });
+        tx.emit(ToolStarted { exec_id: exec_id.clone(), call_id: call_id.clone(), tool: tool.clone(), side_effect });
         let exec_id = exec_id.clone();
         let (status, result, ends_turn) = match parsed {
             ToolCall::Executor(call) => {
-                let (call, place) = (Box::new(call), Box::new(Place::of(step.state)));
-                step.ask(Effect::RunTool { exec_id, call_id, tool, input, call, place });
+                let (call, place) = (Box::new(call), Box::new(ToolPlacement::of(tx.state)));
+                tx.ask(Effect::Turn(TurnEffect::RunTool { exec_id, call_id, tool, input, call, place }));
                 continue;
             }
             ToolCall::Host(call) => {
-                let (call, place) = (Box::new(call), Box::new(Place::of(step.state)));
-                step.ask(Effect::AnswerCall { exec_id, call_id, call, place });
+                let (call, place) = (Box::new(call), Box::new(ToolPlacement::of(tx.state)));
+                tx.ask(Effect::Turn(TurnEffect::AnswerCall { exec_id, call_id, call, place }));
                 continue;
             }
-            ToolCall::Record(wanted) => match act::act(step, &Actor::Model(exec_id.clone()), wanted) {
+            ToolCall::Record(wanted) => match act::carry_out_act(tx, &Actor::Model(exec_id.clone()), wanted) {
                 Ok(done) => (ToolStatus::Completed, done.result, done.ends_turn),
                 Err(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             },
             ToolCall::Refused(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
-            ToolCall::NeedsApproval(needed) => match permit::ask(step, &exec_id, &tool, *needed) {
+            ToolCall::NeedsApproval(needed) => match permit::ask_approval(tx, &exec_id, &tool, *needed) {
                 Ok(done) => (ToolStatus::Failed, done.result, done.ends_turn),
                 Err(refusal) => (ToolStatus::Failed, refusal.into_result(), false),
             },
         };
         let repeated = repeated.is_some();
-        step.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn, repeated, cut });
+        tx.emit(ToolFinished { exec_id, call_id, tool, status, result, ends_turn, repeated, cut });
     }
-    complete_tools(step, exec_id, tree);
+    complete_tools(tx, exec_id, tree);
 }
 
 /// Why a call is not run again, where it came to the same too often. Those of this round that are under way count:
 /// nobody learns anything from the fourth of them either.
-fn repeats(step: &Step<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusal> {
-    let turn = turn_of(step, exec_id)?;
+fn repeats(tx: &Transaction<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusal> {
+    let turn = turn_of(tx, exec_id)?;
     let hash = call_hash(&call.tool, &call.input);
     let under_way = match &turn.phase {
         Phase::Tools { running, .. } => {
@@ -176,7 +176,7 @@ fn repeats(step: &Step<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusal> {
         }
         Phase::Model | Phase::Safe { .. } => 0,
     };
-    let guard = &step.state.planes.queue.get(&turn.message_id)?.guard;
+    let guard = &tx.state.planes.queue.get(&turn.message_id)?.guard;
     let times = guard.repeats_of(hash).saturating_add(u32::try_from(under_way).unwrap_or(u32::MAX));
     (times >= limits::SAME_RESULT_MAX).then(|| {
         let message = format!("this very call was made {times} times and came to the same; it was not made again");
@@ -185,25 +185,25 @@ fn repeats(step: &Step<'_>, exec_id: &ExecId, call: &Call) -> Option<Refusal> {
 }
 
 pub(super) fn finish_tool(
-    step: &mut Step<'_>,
+    tx: &mut Transaction<'_>,
     exec_id: &ExecId,
     call_id: CallId,
     status: ToolStatus,
     mut result: Value,
     reads: Option<Reads>,
 ) -> Answer {
-    let tool = turn_of(step, exec_id).and_then(|turn| match &turn.phase {
+    let tool = turn_of(tx, exec_id).and_then(|turn| match &turn.phase {
         Phase::Tools { running, .. } => running.get(&call_id).map(|call| call.tool.clone()),
         Phase::Model | Phase::Safe { .. } => None,
     });
     let Some(tool) = tool else {
-        return stale(step, exec_id, &format!("{call_id} is over"));
+        return stale(tx, exec_id, &format!("{call_id} is over"));
     };
-    let shown = reads.as_ref().and_then(|reads| step.state.planes.tasks.get(&reads.task_id)).map(TaskView::from);
+    let shown = reads.as_ref().and_then(|reads| tx.state.planes.tasks.get(&reads.task_id)).map(TaskView::from);
     if let (Some(task), Some(fields)) = (shown, result.as_object_mut()) {
         fields.insert("task".to_owned(), told(&task));
     }
-    step.emit(ToolFinished {
+    tx.emit(ToolFinished {
         exec_id: exec_id.clone(),
         call_id,
         tool,
@@ -214,104 +214,104 @@ pub(super) fn finish_tool(
         cut: false,
     });
     if let Some(read) = reads.filter(|reads| reads.end) {
-        settle_result(step, &read.task_id, exec_id, "task_output_returned_the_end");
+        settle_result(tx, &read.task_id, exec_id, "task_output_returned_the_end");
     }
-    complete_tools(step, exec_id, None);
+    complete_tools(tx, exec_id, None);
     Answer::Done
 }
 
 /// When the last call of a round has its outcome, the turn is at a safe point again.
-fn complete_tools(step: &mut Step<'_>, exec_id: &ExecId, tree: Option<String>) {
-    let Some(turn) = turn_of(step, exec_id) else { return };
+fn complete_tools(tx: &mut Transaction<'_>, exec_id: &ExecId, tree: Option<String>) {
+    let Some(turn) = turn_of(tx, exec_id) else { return };
     let Phase::Tools { running, waiting, ends_turn } = &turn.phase else { return };
     if !running.is_empty() || !waiting.is_empty() {
         return;
     }
     let ends_turn = *ends_turn;
     let round = turn.round;
-    step.emit(ToolRoundCompleted { exec_id: exec_id.clone(), round });
-    join_interjections(step, exec_id, SafePoint::AfterToolResults);
-    go_on(step, exec_id, ends_turn, tree);
+    tx.emit(ToolRoundCompleted { exec_id: exec_id.clone(), round });
+    join_interjections(tx, exec_id, SafePoint::AfterToolResults);
+    go_on(tx, exec_id, ends_turn, tree);
 }
 
 /// At a safe point: the turn ends, or begins its next round if it may. What joined it must be heard first. A shutdown
 /// takes nothing from a turn that has come to its end: its answer is there, and asking for it again would cost another.
-fn go_on(step: &mut Step<'_>, exec_id: &ExecId, done: bool, tree: Option<String>) {
-    let Some(turn) = turn_of(step, exec_id) else { return };
+fn go_on(tx: &mut Transaction<'_>, exec_id: &ExecId, done: bool, tree: Option<String>) {
+    let Some(turn) = turn_of(tx, exec_id) else { return };
     let round = turn.round;
     if done && turn.rounds.last != LastRound::Interjected {
-        return end_turn(step, TerminalKind::Completed, tree, None);
+        return end_turn(tx, TerminalKind::Completed, tree, None);
     }
-    if step.state.lifecycle.shutdown {
-        return stop_for_shutdown(step);
+    if tx.state.lifecycle.shutdown {
+        return stop_for_shutdown(tx);
     }
-    let allowed = step.state.definition.limits.rounds_per_turn;
+    let allowed = tx.state.definition.limits.rounds_per_turn;
     if allowed > 0 && round >= allowed {
         let error = format!(
             "The turn took {round} rounds, which is the limit (rounds_per_turn). Say how it should go on, or raise the \
              limit in config.toml."
         );
-        return end_and_ask(step, tree, error);
+        return end_and_ask(tx, tree, error);
     }
-    if guard(step, exec_id).is_some_and(|guard| guard.refused_calls() >= limits::REPEATED_CALLS_MAX) {
+    if guard(tx, exec_id).is_some_and(|guard| guard.refused_calls() >= limits::REPEATED_CALLS_MAX) {
         let error = format!(
             "The turn went in circles: {} calls were not run because they had come to the same result before. \
              Say what it should do instead.",
             limits::REPEATED_CALLS_MAX
         );
-        return end_and_ask(step, tree, error);
+        return end_and_ask(tx, tree, error);
     }
-    if let Some(cut) = guard(step, exec_id).map(Guard::truncated_calls).filter(|cut| *cut >= limits::CUT_CALLS_MAX) {
+    if let Some(cut) = guard(tx, exec_id).map(Guard::truncated_calls).filter(|cut| *cut >= limits::CUT_CALLS_MAX) {
         let error = format!(
             "The model's calls were cut off {cut} times: it had written as much as it may before they were complete. \
              Raise max_output_tokens for it in config.toml, or ask for smaller parts."
         );
-        return end_turn(step, TerminalKind::ProviderFailed, tree, Some(error));
+        return end_turn(tx, TerminalKind::ProviderFailed, tree, Some(error));
     }
     // The turn that is running has been paid for by its start; what counts between rounds is what rounds use up.
-    if let Some(spent) = step.state.spent_between_rounds() {
-        return abort_turn(step, Abort::of(AbortReason::Budget, Boundary::Turn, spent.evidence()));
+    if let Some(spent) = tx.state.spent_between_rounds() {
+        return abort_turn(tx, Abort::of(AbortReason::Budget, Boundary::Turn, spent.evidence()));
     }
-    let item = turn_of(step, exec_id).and_then(|turn| step.state.planes.work.open(turn.work_item_id()?));
+    let item = turn_of(tx, exec_id).and_then(|turn| tx.state.planes.work.open(turn.work_item_id()?));
     if let Some((id, spent)) = item.and_then(|item| Some((item.work_item_id.clone(), item.spent_between_rounds()?))) {
         let evidence = format!("work_item {id} {}", spent.evidence());
-        return abort_turn(step, Abort::of(AbortReason::Budget, Boundary::Turn, evidence));
+        return abort_turn(tx, Abort::of(AbortReason::Budget, Boundary::Turn, evidence));
     }
-    step.emit(RoundStarted { exec_id: exec_id.clone(), round: round + 1 });
+    tx.emit(RoundStarted { exec_id: exec_id.clone(), round: round + 1 });
 }
 
-fn guard<'a>(step: &'a Step<'_>, exec_id: &ExecId) -> Option<&'a Guard> {
-    let message_id = &turn_of(step, exec_id)?.message_id;
-    step.state.planes.queue.get(message_id).map(|entry| &entry.guard)
+fn guard<'a>(tx: &'a Transaction<'_>, exec_id: &ExecId) -> Option<&'a Guard> {
+    let message_id = &turn_of(tx, exec_id)?.message_id;
+    tx.state.planes.queue.get(message_id).map(|entry| &entry.guard)
 }
 
 /// A model that goes on and on is stopped, and a person is asked. The item is not offered meanwhile.
-fn end_and_ask(step: &mut Step<'_>, tree: Option<String>, error: String) {
-    let Some(turn) = step.state.turns.current.clone() else { return };
-    end_turn(step, TerminalKind::Aborted, tree, Some(error.clone()));
+fn end_and_ask(tx: &mut Transaction<'_>, tree: Option<String>, error: String) {
+    let Some(turn) = tx.state.turns.current.clone() else { return };
+    end_turn(tx, TerminalKind::Aborted, tree, Some(error.clone()));
     if turn.answers().is_none() {
-        tell(step, BriefKind::Failure, error.clone(), None);
+        record_brief(tx, BriefKind::Failure, error.clone(), None);
     }
-    let item = turn.work_item_id().cloned().filter(|id| step.state.planes.work.open(id).is_some());
-    question(step, error, item);
+    let item = turn.work_item_id().cloned().filter(|id| tx.state.planes.work.open(id).is_some());
+    question(tx, error, item);
 }
 
 /// Queued interjections become part of the message that the turn is about, and end the waits they satisfy.
-fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoint) {
-    let Some(joined) = turn_of(step, exec_id).map(|turn| turn.message_id.clone()) else { return };
-    for message_id in &step.state.planes.queue.interjections() {
-        let matched = match step.state.planes.queue.get(message_id) {
-            Some(entry) => matching_waits(step.state, &entry.message),
+fn join_interjections(tx: &mut Transaction<'_>, exec_id: &ExecId, safe_point: SafePoint) {
+    let Some(joined) = turn_of(tx, exec_id).map(|turn| turn.message_id.clone()) else { return };
+    for message_id in &tx.state.planes.queue.interjections() {
+        let matched = match tx.state.planes.queue.get(message_id) {
+            Some(entry) => matching_waits(tx.state, &entry.message),
             None => Vec::new(),
         };
-        step.emit(MessageInterjected {
+        tx.emit(MessageInterjected {
             message_id: message_id.clone(),
             joined: joined.clone(),
             exec_id: exec_id.clone(),
             safe_point,
         });
         for wait in matched {
-            trigger_wait(step, &wait, Some(message_id), vec!["interjected".to_owned()]);
+            trigger_wait(tx, &wait, Some(message_id), vec!["interjected".to_owned()]);
         }
     }
 }
@@ -319,14 +319,14 @@ fn join_interjections(step: &mut Step<'_>, exec_id: &ExecId, safe_point: SafePoi
 /// The answer of a turn that ends after its calls without a word. It is not the model's, and does not look like it.
 const NOTHING_SAID: &str = "(Nothing was said after the last tool calls; the transcript has them.)";
 
-fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
-    let Some(turn) = step.state.turns.current.clone() else { return };
+fn end_turn(tx: &mut Transaction<'_>, terminal_kind: TerminalKind, tree: Option<String>, error: Option<String>) {
+    let Some(turn) = tx.state.turns.current.clone() else { return };
     let (text, puts_off) = (turn.rounds.text(), turn.puts_off_answer());
-    emit_terminal(step, &turn, terminal_kind, tree, error.clone(), false);
+    emit_terminal(tx, &turn, terminal_kind, tree, error.clone(), false);
     if error.is_some() {
-        return_interjections(step, &turn.message_id);
+        return_interjections(tx, &turn.message_id);
     }
-    step.emit(MessageProcessed { message_id: turn.message_id.clone(), ignored: Vec::new() });
+    tx.emit(MessageProcessed { message_id: turn.message_id.clone(), ignored: Vec::new() });
     let Some(asked) = turn.answers().cloned() else { return };
     let (kind, text) = match (error, text) {
         (Some(error), _) => (BriefKind::Failure, error),
@@ -340,21 +340,21 @@ fn end_turn(step: &mut Step<'_>, terminal_kind: TerminalKind, tree: Option<Strin
         (None, Some(text)) => (BriefKind::Result, text),
         (None, None) => (BriefKind::Result, NOTHING_SAID.to_owned()),
     };
-    let (cut, brief_id) = (turn.rounds.last_is_truncated && kind != BriefKind::Failure, step.fresh.brief());
-    step.emit(BriefRecorded { brief_id, kind, text, message_id: Some(asked), work_item_id: None, cut });
+    let (cut, brief_id) = (turn.rounds.last_is_truncated && kind != BriefKind::Failure, tx.fresh.brief());
+    tx.emit(BriefRecorded { brief_id, kind, text, message_id: Some(asked), work_item_id: None, cut });
 }
 
 pub(super) fn emit_terminal(
-    step: &mut Step<'_>,
+    tx: &mut Transaction<'_>,
     turn: &Turn,
     terminal_kind: TerminalKind,
     tree: Option<String>,
     error: Option<String>,
     returned: bool,
 ) {
-    let checkpoint = checkpoint_holds(step.state, turn);
-    let settles = if returned { Vec::new() } else { settled_without_brief(step.state, turn, error.is_some()) };
-    step.emit(TurnTerminal {
+    let checkpoint = checkpoint_holds(tx.state, turn);
+    let settles = if returned { Vec::new() } else { settled_without_brief(tx.state, turn, error.is_some()) };
+    tx.emit(TurnTerminal {
         exec_id: turn.exec_id.clone(),
         turn_index: turn.turn_index,
         message_id: turn.message_id.clone(),
@@ -392,9 +392,9 @@ fn settled_without_brief(state: &AgentState, turn: &Turn, failed: bool) -> Vec<M
     settles
 }
 
-pub(super) fn tell(step: &mut Step<'_>, kind: BriefKind, text: String, message_id: Option<MessageId>) {
-    let brief_id = step.fresh.brief();
-    step.emit(BriefRecorded { brief_id, kind, text, message_id, work_item_id: None, cut: false });
+pub(super) fn record_brief(tx: &mut Transaction<'_>, kind: BriefKind, text: String, message_id: Option<MessageId>) {
+    let brief_id = tx.fresh.brief();
+    tx.emit(BriefRecorded { brief_id, kind, text, message_id, work_item_id: None, cut: false });
 }
 
 /// Why an execution ends before its turn is done, and what ends with it.
@@ -430,22 +430,22 @@ impl Abort {
 
 /// Ends an execution that the process did not see to its end. After a shutdown that was recorded this is no crash, whatever
 /// kept the turn from its safe point: the message did not take the process down.
-pub(super) fn cut_turn(step: &mut Step<'_>) {
-    let process_ended = step.state.lifecycle.shutdown;
+pub(super) fn cut_turn(tx: &mut Transaction<'_>) {
+    let process_ended = tx.state.lifecycle.shutdown;
     let reason = if process_ended { AbortReason::Shutdown } else { AbortReason::Cut };
     let abort = Abort::by(ControlAction::Restart, reason, Boundary::Bootstrap, "process_ended");
-    abort_turn(step, Abort { process_ended, ..abort });
+    abort_turn(tx, Abort { process_ended, ..abort });
 }
 
 /// The turn comes to a safe point, and the process is about to end.
-fn stop_for_shutdown(step: &mut Step<'_>) {
+fn stop_for_shutdown(tx: &mut Transaction<'_>) {
     let action = ControlAction::Shutdown;
-    abort_turn(step, Abort::by(action, AbortReason::Shutdown, Boundary::Shutdown, "shutdown_requested"));
+    abort_turn(tx, Abort::by(action, AbortReason::Shutdown, Boundary::Shutdown, "shutdown_requested"));
 }
 
 /// Ends the running execution before its turn is done. What becomes of its message depends on why.
-pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
-    let Some(turn) = step.state.turns.current.clone() else { return };
+pub(super) fn abort_turn(tx: &mut Transaction<'_>, abort: Abort) {
+    let Some(turn) = tx.state.turns.current.clone() else { return };
     let Abort { reason, action, boundary, affected, evidence, process_ended } = abort;
     let next_status = match reason {
         AbortReason::Stop => Status::Stopped,
@@ -453,7 +453,7 @@ pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
     };
     if let Phase::Tools { running, .. } = &turn.phase {
         for call in running.values() {
-            step.emit(ToolFinished {
+            tx.emit(ToolFinished {
                 exec_id: turn.exec_id.clone(),
                 call_id: call.call_id.clone(),
                 tool: call.tool.clone(),
@@ -465,10 +465,10 @@ pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
             });
         }
     }
-    step.emit(TurnAborted {
+    tx.emit(TurnAborted {
         action,
         boundary: Some(boundary),
-        previous_status: Some(step.state.status()),
+        previous_status: Some(tx.state.status()),
         next_status: Some(next_status),
         exec_id: turn.exec_id.clone(),
         turn_index: turn.turn_index,
@@ -483,75 +483,77 @@ pub(super) fn abort_turn(step: &mut Step<'_>, abort: Abort) {
     let message_id = turn.message_id.clone();
     let requeue = |reason| MessageRequeued { message_id: message_id.clone(), reason, not_before: None };
     match reason {
-        AbortReason::Stop if planted!(StopLosesMessage) => {
-            step.emit(MessageProcessed { message_id: message_id.clone(), ignored: Vec::new() });
-        }
-        AbortReason::Stop => step.emit(requeue(RequeueReason::Stop)),
-        AbortReason::Shutdown => step.emit(requeue(RequeueReason::Shutdown)),
-        AbortReason::Budget => step.emit(requeue(RequeueReason::Budget)),
-        AbortReason::Cut => replay_or_give_up(step, &message_id),
+        AbortReason::Stop => tx.emit(requeue(RequeueReason::Stop)),
+        AbortReason::Shutdown => tx.emit(requeue(RequeueReason::Shutdown)),
+        AbortReason::Budget => tx.emit(requeue(RequeueReason::Budget)),
+        AbortReason::Cut => replay_or_give_up(tx, &message_id),
         AbortReason::Abort => {
             let evidence = vec!["aborted_by_operator".to_owned()];
-            let answers = still_asked(step.state, turn.answers(), &message_id);
-            step.emit(MessageAborted { message_id: message_id.clone(), given_up: false, evidence, answers });
-            return_interjections(step, &message_id);
+            let answers = still_asked(tx.state, turn.answers(), &message_id);
+            tx.emit(MessageAborted { message_id: message_id.clone(), given_up: false, evidence, answers });
+            return_interjections(tx, &message_id);
             let about = turn.answers().cloned().unwrap_or(message_id);
-            tell(step, BriefKind::Failure, "Aborted by the operator.".to_owned(), Some(about));
+            record_brief(tx, BriefKind::Failure, "Aborted by the operator.".to_owned(), Some(about));
         }
     }
 }
 
 /// A call that was ended is paid for up to there. It says nothing about what its turn came to.
-pub(super) fn count_cut_round(step: &mut Step<'_>, exec_id: ExecId, round: u32, spent: Spent) -> Answer {
-    step.emit(CutRoundCounted { exec_id, round, usage: spent.usage, estimated: spent.estimated });
+pub(super) fn count_cut_round(tx: &mut Transaction<'_>, exec_id: ExecId, round: u32, spent: Spent) -> Answer {
+    tx.emit(CutRoundCounted { exec_id, round, usage: spent.usage, estimated: spent.estimated });
     Answer::Done
 }
 
 /// A failure that time does not mend ends its message visibly. A result stays owed, and waits for the operator.
-pub(super) fn fail_message(step: &mut Step<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
-    let owes = step.state.planes.queue.get(message_id).and_then(|entry| entry.message.task_id.clone());
-    if owes.is_some_and(|task| step.state.planes.tasks.owed().contains_key(&task)) {
-        give_up(step, message_id, vec![text.clone()], text);
+pub(super) fn fail_message(tx: &mut Transaction<'_>, message_id: &MessageId, answers: Option<MessageId>, text: String) {
+    let owes = tx.state.planes.queue.get(message_id).and_then(|entry| entry.message.task_id().cloned());
+    if owes.is_some_and(|task| tx.state.planes.tasks.owed().contains_key(&task)) {
+        give_up(tx, message_id, vec![text.clone()], text);
     } else {
-        return_interjections(step, message_id);
-        step.emit(MessageProcessed { message_id: message_id.clone(), ignored: vec![text.clone()] });
-        tell(step, BriefKind::Failure, text, Some(answers.unwrap_or_else(|| message_id.clone())));
+        return_interjections(tx, message_id);
+        tx.emit(MessageProcessed { message_id: message_id.clone(), ignored: vec![text.clone()] });
+        record_brief(tx, BriefKind::Failure, text, Some(answers.unwrap_or_else(|| message_id.clone())));
     }
 }
 
 pub(super) fn overflow_baseline(
-    step: &mut Step<'_>,
+    tx: &mut Transaction<'_>,
     exec_id: &ExecId,
     needed_tokens: u64,
     budget_tokens: u64,
 ) -> Answer {
-    let Some(turn) = turn_of(step, exec_id).filter(|turn| turn.phase == Phase::Model).cloned() else {
-        return stale(step, exec_id, "no model call is under way");
+    let Some(turn) = turn_of(tx, exec_id).filter(|turn| turn.phase == Phase::Model).cloned() else {
+        return stale(tx, exec_id, "no model call is under way");
     };
     let (exec_id, turn_index) = (turn.exec_id.clone(), turn.turn_index);
-    step.emit(TurnBaselineOverBudget { exec_id, turn_index, needed_tokens, budget_tokens });
+    tx.emit(TurnBaselineOverBudget { exec_id, turn_index, needed_tokens, budget_tokens });
     let text = format!(
         "what must always be shown needs {needed_tokens} tokens, and {} has room for {budget_tokens}: give it a model with \
          a larger window, raise that one's context_tokens in the settings, or shorten its instructions, its guides or what \
          it was asked",
         Some(turn.model.as_str()).filter(|name| !name.is_empty()).unwrap_or("its model"),
     );
-    if step.state.definition.config.models().nth(1).is_some() {
-        model::overflow(step, &turn, text);
+    if tx.state.definition.config.models().nth(1).is_some() {
+        model::overflow(tx, &turn, text);
         return Answer::Done;
     }
-    emit_terminal(step, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()), false);
-    fail_message(step, &turn.message_id, turn.answers().cloned(), text);
+    emit_terminal(tx, &turn, TerminalKind::BaselineOverBudget, None, Some(text.clone()), false);
+    fail_message(tx, &turn.message_id, turn.answers().cloned(), text);
     Answer::Done
 }
 
-pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String, through_round: Option<u32>) -> Answer {
-    let Some(turn) = turn_of(step, exec_id) else {
-        return stale(step, exec_id, "the turn is over");
+pub(super) fn checkpoint(
+    tx: &mut Transaction<'_>,
+    exec_id: &ExecId,
+    recap: String,
+    through_round: Option<u32>,
+) -> Answer {
+    let Some(turn) = turn_of(tx, exec_id) else {
+        return stale(tx, exec_id, "the turn is over");
     };
     let (round, work_item_id) = (turn.round, turn.work_item_id().cloned());
-    let revision = work_item_id.as_ref().and_then(|id| step.state.planes.work.open(id)).map(|item| item.revision);
-    step.emit(TurnCheckpointed { exec_id: exec_id.clone(), round, work_item_id, revision, recap, through_round });
+    let revision = work_item_id.as_ref().and_then(|id| tx.state.planes.work.open(id)).map(|item| item.revision);
+    tx.emit(TurnCheckpointed { exec_id: exec_id.clone(), round, work_item_id, revision, recap, through_round });
     Answer::Done
 }
 
@@ -559,9 +561,9 @@ pub(super) fn checkpoint(step: &mut Step<'_>, exec_id: &ExecId, recap: String, t
 pub(crate) fn present(state: &AgentState, message: &MessageId) -> Vec<TaskId> {
     let Some(entry) = state.planes.queue.get(message) else { return Vec::new() };
     let owed = state.planes.tasks.owed();
-    match entry.message.kind {
+    match entry.message.kind() {
         MessageKind::TaskResult => {
-            entry.message.task_id.iter().filter(|task| owed.contains_key(*task)).cloned().collect()
+            entry.message.task_id().into_iter().filter(|task| owed.contains_key(*task)).cloned().collect()
         }
         MessageKind::OperatorPrompt => held_results(state),
         MessageKind::ChannelEvent
@@ -583,14 +585,14 @@ fn held_results(state: &AgentState) -> Vec<TaskId> {
 }
 
 /// A sleep lasts until it fires or the next turn of what it holds starts.
-pub(crate) fn end_sleeps(step: &mut Step<'_>, item: Option<&WorkItemId>) {
-    let of_agent = step.state.planes.waits.of_kind(Scope::Agent, WaitKind::Sleep);
-    let of_item = item.into_iter().flat_map(|item| step.state.planes.waits.of_item(item));
+pub(crate) fn end_sleeps(tx: &mut Transaction<'_>, item: Option<&WorkItemId>) {
+    let of_agent = tx.state.planes.waits.of_kind(Scope::Agent, WaitKind::Sleep);
+    let of_item = item.into_iter().flat_map(|item| tx.state.planes.waits.of_item(item));
     let sleeps: Vec<_> = of_agent
         .chain(of_item.filter(|wait| wait.kind == WaitKind::Sleep))
         .map(|wait| wait.waiting_intent_id.clone())
         .collect();
     for sleep in sleeps {
-        cancel_wait(step, &sleep, "turn_started");
+        cancel_wait(tx, &sleep, "turn_started");
     }
 }

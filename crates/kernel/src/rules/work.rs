@@ -10,25 +10,25 @@ use crate::fact::{
 use crate::id::WorkItemId;
 use crate::limits;
 use crate::refusal::{ErrorCode, Refusal};
-use crate::rules::step::Step;
+use crate::rules::transaction::Transaction;
 use crate::state::work::WorkItem;
 use crate::todo::Todo;
 use crate::tool::WorkItemChange;
 use crate::vocabulary::{PlanStatus, TodoState, WorkItemFilter};
 
-use super::act::{Acted, Actor, ahead, done, line, room};
+use super::act::{Acted, Actor, ahead, answer_with, require_room, require_text};
 use super::turn::{end_sleeps, turn_of};
 use super::waits::{cancel_wait, drop_if_waiting};
 
 /// How many items one listing has at most.
 const LISTED_MAX: usize = 100;
 
-pub(super) fn require_open(step: &Step<'_>, id: &WorkItemId) -> Result<(), Refusal> {
-    if step.state.planes.work.open(id).is_some() {
+pub(super) fn require_open(tx: &Transaction<'_>, id: &WorkItemId) -> Result<(), Refusal> {
+    if tx.state.planes.work.open(id).is_some() {
         return Ok(());
     }
     let hint = "list the open work items";
-    Err(match step.state.planes.work.get(id) {
+    Err(match tx.state.planes.work.get(id) {
         Some(_) => Refusal::new(ErrorCode::NotOpen, format!("{id} is completed")).with_hint(hint),
         None => {
             Refusal::new(ErrorCode::NotFound, format!("{id} is not an open work item of this agent")).with_hint(hint)
@@ -54,9 +54,9 @@ fn check_plan(plan: Option<&String>) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) fn show(step: &Step<'_>, id: &WorkItemId) -> Acted {
-    match step.state.planes.work.get(id) {
-        Some(item) => done(&step.state.work_item_view(item)),
+pub(super) fn show_item(tx: &Transaction<'_>, id: &WorkItemId) -> Acted {
+    match tx.state.planes.work.get(id) {
+        Some(item) => answer_with(&tx.state.work_item_view(item)),
         None => {
             let message = format!("{id} is no work item that is open or was completed lately");
             Err(Refusal::new(ErrorCode::NotFound, message).with_hint("list the work items"))
@@ -66,14 +66,14 @@ pub(super) fn show(step: &Step<'_>, id: &WorkItemId) -> Acted {
 
 /// Open items as they would be offered, then completed ones, newest first: what is cut off at the end matters least.
 /// Plans and reports are long; one item at a time has them.
-pub(super) fn list(step: &Step<'_>, filter: WorkItemFilter) -> Listed<Value> {
-    let work = &step.state.planes.work;
+pub(super) fn list_items(tx: &Transaction<'_>, filter: WorkItemFilter) -> Listed<Value> {
+    let work = &tx.state.planes.work;
     let mut open: Vec<&WorkItem> = work.items().values().filter(|item| work.matches_filter(item, filter)).collect();
     open.sort_by_key(|item| item.order);
     let completed = work.recent().iter().rev().filter(|item| work.matches_filter(item, filter));
     let (mut items, mut bytes, mut truncated) = (Vec::new(), 0, false);
     for item in open.into_iter().chain(completed) {
-        let mut shape = told(&step.state.work_item_view(item));
+        let mut shape = told(&tx.state.work_item_view(item));
         if let Some(fields) = shape.as_object_mut() {
             fields.retain(|name, _| !matches!(name.as_str(), "plan" | "report"));
         }
@@ -107,17 +107,17 @@ fn check_budget(actor: &Actor, budget: Option<Limits>) -> Result<(), Refusal> {
     }
 }
 
-pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
+pub(super) fn create(tx: &mut Transaction<'_>, actor: &Actor, made: Made) -> Acted {
     let Made { objective, plan, plan_status, todo, budget } = made;
     check_budget(actor, budget)?;
-    let objective = line(objective, limits::LINE_BYTES, "objective")?;
+    let objective = require_text(objective, limits::LINE_BYTES, "objective")?;
     check_plan(plan.as_ref())?;
     check_todo(&todo)?;
-    room(step.state.planes.work.items().len(), "work items")?;
-    let work_item_id = step.fresh.work_item();
+    require_room(tx.state.planes.work.items().len(), "work items")?;
+    let work_item_id = tx.fresh.work_item();
     let plan_status = plan_status.unwrap_or(PlanStatus::Draft);
     let budget = budget.unwrap_or_default();
-    step.emit(WorkItemCreated {
+    tx.emit(WorkItemCreated {
         work_item_id: work_item_id.clone(),
         objective,
         plan_status,
@@ -127,73 +127,73 @@ pub(super) fn create(step: &mut Step<'_>, actor: &Actor, made: Made) -> Acted {
         made_by: Some(actor.maker()),
     });
     // Shown as it was made: the guard against loops compares the results of equal calls, and one of them may bind.
-    let shown = show(step, &work_item_id);
-    if step.state.turns.current.as_ref().is_some_and(|turn| turn.work_item_id().is_none()) {
-        bind_turn(step, actor, &work_item_id);
+    let shown = show_item(tx, &work_item_id);
+    if tx.state.turns.current.as_ref().is_some_and(|turn| turn.work_item_id().is_none()) {
+        bind_turn(tx, actor, &work_item_id);
     }
     shown
 }
 
 /// The item that a record belongs to: the one that was named, else the turn's, else the one in focus, else none. One
 /// rule for tasks, waits, sleeps, approvals, timers and children.
-pub(super) fn anchor(step: &Step<'_>, named: Option<WorkItemId>) -> Result<Option<WorkItemId>, Refusal> {
+pub(super) fn anchor(tx: &Transaction<'_>, named: Option<WorkItemId>) -> Result<Option<WorkItemId>, Refusal> {
     if let Some(id) = named {
-        return require_open(step, &id).map(|()| Some(id));
+        return require_open(tx, &id).map(|()| Some(id));
     }
-    let is_open = |id: &WorkItemId| step.state.planes.work.open(id).is_some();
-    let of_turn = step.state.turns.current.as_ref().and_then(|turn| turn.work_item_id().cloned()).filter(is_open);
-    Ok(of_turn.or_else(|| step.state.planes.work.current_id().cloned().filter(is_open)))
+    let is_open = |id: &WorkItemId| tx.state.planes.work.open(id).is_some();
+    let of_turn = tx.state.turns.current.as_ref().and_then(|turn| turn.work_item_id().cloned()).filter(is_open);
+    Ok(of_turn.or_else(|| tx.state.planes.work.current_id().cloned().filter(is_open)))
 }
 
 /// The same for records that a person makes, too: those are made in no turn, and belong to the item that was named.
 pub(super) fn anchor_for(
-    step: &Step<'_>,
+    tx: &Transaction<'_>,
     actor: &Actor,
     named: Option<WorkItemId>,
 ) -> Result<Option<WorkItemId>, Refusal> {
     match (actor, &named) {
         (Actor::Person(_), None) => Ok(None),
-        (Actor::Person(_), Some(_)) | (Actor::Model(_), _) => anchor(step, named),
+        (Actor::Person(_), Some(_)) | (Actor::Model(_), _) => anchor(tx, named),
     }
 }
 
 /// Makes the model's turn one about this item. An item whose budget is spent pays for no turn.
-fn bind_turn(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) {
+fn bind_turn(tx: &mut Transaction<'_>, actor: &Actor, id: &WorkItemId) {
     let Actor::Model(exec_id) = actor else { return };
-    let Some(turn) = turn_of(step, exec_id) else { return };
+    let Some(turn) = turn_of(tx, exec_id) else { return };
     let previous = turn.work_item_id().cloned();
-    let is_spent = step.state.planes.work.open(id).is_none_or(|item| item.spent().is_some());
+    let is_spent = tx.state.planes.work.open(id).is_none_or(|item| item.spent().is_some());
     if previous.as_ref() == Some(id) || is_spent {
         return;
     }
-    step.emit(TurnBound { exec_id: exec_id.clone(), work_item_id: id.clone(), previous });
-    end_sleeps(step, Some(id));
+    tx.emit(TurnBound { exec_id: exec_id.clone(), work_item_id: id.clone(), previous });
+    end_sleeps(tx, Some(id));
 }
 
-pub(super) fn pick(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId) -> Acted {
-    require_open(step, id)?;
-    bind_turn(step, actor, id);
-    let previous = step.state.planes.work.current_id().cloned();
+pub(super) fn pick_item(tx: &mut Transaction<'_>, actor: &Actor, id: &WorkItemId) -> Acted {
+    require_open(tx, id)?;
+    bind_turn(tx, actor, id);
+    let previous = tx.state.planes.work.current_id().cloned();
     if previous.as_ref() != Some(id) {
-        step.emit(WorkItemPicked { work_item_id: id.clone(), previous });
+        tx.emit(WorkItemPicked { work_item_id: id.clone(), previous });
     }
-    show(step, id)
+    show_item(tx, id)
 }
 
-pub(super) fn update(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId, change: WorkItemChange) -> Acted {
-    require_open(step, id)?;
+pub(super) fn update(tx: &mut Transaction<'_>, actor: &Actor, id: &WorkItemId, change: WorkItemChange) -> Acted {
+    require_open(tx, id)?;
     check_budget(actor, change.budget)?;
-    let objective = change.objective.map(|text| line(text, limits::LINE_BYTES, "objective")).transpose()?;
+    let objective = change.objective.map(|text| require_text(text, limits::LINE_BYTES, "objective")).transpose()?;
     check_plan(change.plan.as_ref())?;
     if let Some(todo) = &change.todo {
         check_todo(todo)?;
     }
     let blocked_by = match change.blocked_by {
-        Some(Some(text)) => Some(Some(line(text, limits::LINE_BYTES, "blocked_by")?)),
+        Some(Some(text)) => Some(Some(require_text(text, limits::LINE_BYTES, "blocked_by")?)),
         other => other,
     };
-    let recheck_at = change.recheck_after_ms.map(|ms| ahead(step, ms)).transpose()?;
-    let Some(item) = step.state.planes.work.open(id) else { return show(step, id) };
+    let recheck_at = change.recheck_after_ms.map(|ms| ahead(tx, ms)).transpose()?;
+    let Some(item) = tx.state.planes.work.open(id) else { return show_item(tx, id) };
     let still_blocked = match &blocked_by {
         Some(blocker) => blocker.clone(),
         None => item.blocked_by.clone(),
@@ -218,35 +218,35 @@ pub(super) fn update(step: &mut Step<'_>, actor: &Actor, id: &WorkItemId, change
         || updated.budget.is_some();
     let was_blocked = item.blocked_by.clone();
     if differs {
-        step.emit(updated);
+        tx.emit(updated);
     }
-    let revision = step.state.planes.work.open(id).map_or(0, |item| item.revision) + 1;
+    let revision = tx.state.planes.work.open(id).map_or(0, |item| item.revision) + 1;
     match (blocked_by, still_blocked) {
         (Some(None), _) if was_blocked.is_some() => {
-            step.emit(WorkItemUnblocked { work_item_id: id.clone(), revision });
+            tx.emit(WorkItemUnblocked { work_item_id: id.clone(), revision });
         }
         (_, Some(blocker)) if was_blocked.as_ref() != Some(&blocker) || recheck_at.is_some() => {
             let made_by = recheck_at.map(|_| actor.maker());
-            step.emit(WorkItemBlocked { work_item_id: id.clone(), revision, blocked_by: blocker, recheck_at, made_by });
+            tx.emit(WorkItemBlocked { work_item_id: id.clone(), revision, blocked_by: blocker, recheck_at, made_by });
         }
         _ => {}
     }
-    show(step, id)
+    show_item(tx, id)
 }
 
 /// Completion is an explicit act. It ends the item's waits, their timers, and the tick that would offer it.
-pub(super) fn complete(step: &mut Step<'_>, id: &WorkItemId, report: String) -> Acted {
-    require_open(step, id)?;
-    let report = line(report, limits::TEXT_BYTES, "report")?;
-    let waits: Vec<_> = step.state.planes.waits.of_item(id).map(|wait| wait.waiting_intent_id.clone()).collect();
+pub(super) fn complete(tx: &mut Transaction<'_>, id: &WorkItemId, report: String) -> Acted {
+    require_open(tx, id)?;
+    let report = require_text(report, limits::TEXT_BYTES, "report")?;
+    let waits: Vec<_> = tx.state.planes.waits.of_item(id).map(|wait| wait.waiting_intent_id.clone()).collect();
     for wait in &waits {
-        cancel_wait(step, wait, "work_item_completed");
+        cancel_wait(tx, wait, "work_item_completed");
     }
-    let tick = step.state.planes.work.open(id).and_then(|item| item.ticks.undelivered.clone());
+    let tick = tx.state.planes.work.open(id).and_then(|item| item.ticks.undelivered.clone());
     if let Some(tick) = tick {
-        drop_if_waiting(step, &tick, "work_item_completed");
+        drop_if_waiting(tx, &tick, "work_item_completed");
     }
-    let revision = step.state.planes.work.open(id).map_or(0, |item| item.revision) + 1;
-    step.emit(WorkItemCompleted { work_item_id: id.clone(), revision, report });
-    show(step, id)
+    let revision = tx.state.planes.work.open(id).map_or(0, |item| item.revision) + 1;
+    tx.emit(WorkItemCompleted { work_item_id: id.clone(), revision, report });
+    show_item(tx, id)
 }

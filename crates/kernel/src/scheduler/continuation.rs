@@ -58,25 +58,25 @@ pub fn classify(state: &AgentState, message: &Message) -> Classification {
         let continuation = make_continuation(message, ContinuationClass::LivenessOnly, vec![why.to_owned()]);
         return Classification::Reduce { continuation };
     }
-    let parking = state.planes.waits.parking_count(message.work_item_id.as_ref());
+    let parking = state.planes.waits.parking_count(message.work_item_id());
     if parking == 0 || stands_on_its_own(message) {
         let why = if parking == 0 { "no_wait_open" } else { "stands_on_its_own" };
         let continuation = make_continuation(message, ContinuationClass::LocalContinuation, vec![why.to_owned()]);
         return Classification::Reenter { continuation, matched };
     }
     let evidence = vec![format!("waits_open {parking}")];
-    if may_override(message.kind) {
+    if may_override(message.kind()) {
         let continuation = make_continuation(message, ContinuationClass::ResumeOverride, evidence);
         return Classification::Reenter { continuation, matched };
     }
-    let behind = state.planes.waits.parking_waits(message.work_item_id.as_ref()).take(8);
+    let behind = state.planes.waits.parking_waits(message.work_item_id()).take(8);
     let behind = behind.map(|wait| wait.waiting_intent_id.clone()).collect();
     Classification::Park { continuation: make_continuation(message, ContinuationClass::LivenessOnly, evidence), behind }
 }
 
 fn make_continuation(message: &Message, class: ContinuationClass, evidence: Vec<String>) -> Continuation {
     Continuation {
-        trigger_kind: TriggerKind::of(message.kind),
+        trigger_kind: TriggerKind::of(message.kind()),
         class,
         model_reentry: class != ContinuationClass::LivenessOnly,
         matched_waiting_reason: class == ContinuationClass::ResumeExpectedWait,
@@ -90,10 +90,10 @@ pub fn matching_waits(state: &AgentState, message: &Message) -> Vec<WaitId> {
     let waits = &state.planes.waits;
     let id = |wait: &crate::state::waiting::Wait| wait.waiting_intent_id.clone();
     let mut matched: Vec<WaitId> = Vec::new();
-    match message.kind {
+    match message.kind() {
         MessageKind::OperatorPrompt => matched.extend(find_operator_wait(state)),
         MessageKind::TaskResult => {
-            if let Some(task) = &message.task_id {
+            if let Some(task) = message.task_id() {
                 if state.planes.tasks.open().contains_key(task) {
                     return matched;
                 }
@@ -108,16 +108,16 @@ pub fn matching_waits(state: &AgentState, message: &Message) -> Vec<WaitId> {
             }
         }
         MessageKind::TimerTick => {
-            if let Some(timer) = &message.timer_id {
+            if let Some(timer) = message.timer_id() {
                 matched.extend(waits.waits_naming(&Resource::Timer(timer.clone())).map(id));
             }
             matched.extend(waits.unnamed_waits(WaitKind::Timer).map(id));
         }
-        MessageKind::SystemTick if message.tick == Some(TickKind::WakeHint) => {
+        MessageKind::SystemTick if message.tick() == Some(TickKind::WakeHint) => {
             matched.extend(named_external_waits(state, message));
         }
         MessageKind::InternalFollowup => {
-            if let Some(approval) = &message.approval_id {
+            if let Some(approval) = message.approval_id() {
                 matched.extend(waits.waits_naming(&Resource::Approval(approval.clone())).map(id));
             }
             matched.extend(named_external_waits(state, message));
@@ -154,28 +154,28 @@ fn named_external_waits(state: &AgentState, message: &Message) -> Vec<WaitId> {
     let mut of = |resource: Resource| {
         found.extend(state.planes.waits.waits_naming(&resource).map(|wait| wait.waiting_intent_id.clone()));
     };
-    if let Some(trigger) = &message.trigger_id {
+    if let Some(trigger) = message.trigger_id() {
         of(Resource::Trigger(trigger.clone()));
     }
-    if let Some(correlation) = &message.correlation_id {
-        of(Resource::Correlation(correlation.clone()));
+    if let Some(correlation) = message.correlation_id() {
+        of(Resource::Correlation(correlation.to_owned()));
     }
     let external = |id: &&WaitId| state.planes.waits.get(id).is_some_and(|wait| wait.kind == WaitKind::External);
-    found.extend(message.waiting_intent_id.iter().filter(external).cloned());
+    found.extend(message.waiting_intent_id().into_iter().filter(external).cloned());
     found
 }
 
 /// The reason for which a message that matches no wait starts no turn, if there is one.
 fn liveness_reason(state: &AgentState, message: &Message) -> Option<&'static str> {
-    match message.kind {
+    match message.kind() {
         MessageKind::TaskStatus => Some("non_terminal_task_status"),
         MessageKind::Control | MessageKind::BriefAck | MessageKind::BriefResult => Some("control_plane_update"),
         MessageKind::TaskResult => {
-            let running = message.task_id.as_ref().is_some_and(|id| state.planes.tasks.open().contains_key(id));
+            let running = message.task_id().is_some_and(|id| state.planes.tasks.open().contains_key(id));
             running.then_some("task_not_terminal")
         }
-        MessageKind::TimerTick if message.waiting_intent_id.is_some() => Some("mismatched_timer"),
-        MessageKind::SystemTick if matches!(message.tick, Some(tick) if tick != TickKind::WakeHint) => None,
+        MessageKind::TimerTick if message.waiting_intent_id().is_some() => Some("mismatched_timer"),
+        MessageKind::SystemTick if matches!(message.tick(), Some(tick) if tick != TickKind::WakeHint) => None,
         MessageKind::TimerTick
         | MessageKind::SystemTick
         | MessageKind::ChannelEvent
@@ -187,12 +187,12 @@ fn liveness_reason(state: &AgentState, message: &Message) -> Option<&'static str
 
 /// Whether the message re-enters despite open waits: a schedule, a trigger that enqueues, and the runtime's own offers do.
 fn stands_on_its_own(message: &Message) -> bool {
-    match message.kind {
+    match message.kind() {
         MessageKind::TimerTick => true,
-        MessageKind::SystemTick => matches!(message.tick, Some(tick) if tick != TickKind::WakeHint),
+        MessageKind::SystemTick => matches!(message.tick(), Some(tick) if tick != TickKind::WakeHint),
         MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent => {
             // Only a trigger that enqueues makes messages; that it was revoked since takes nothing back.
-            message.trigger_id.is_some()
+            message.trigger_id().is_some()
         }
         MessageKind::OperatorPrompt
         | MessageKind::TaskResult

@@ -7,15 +7,20 @@ use super::timed::{Timed, describe_next_fire};
 use crate::decision::Decision;
 use crate::fact::Resource;
 use crate::limits;
+use crate::message::OfferedItem;
 use crate::state::AgentState;
+#[cfg(feature = "planted")]
+use crate::state::planted;
 use crate::state::waiting::Wait;
 use crate::state::work::WorkItem;
 use crate::time::Time;
-use crate::vocabulary::{Boundary, DecisionKind, HoldCause, Reason, Scope, Standing, Status, TickKind, WaitKind};
+use crate::vocabulary::{Boundary, DecisionKind, HoldCause, Reason, Scope, Standing, Status, WaitKind};
 
 /// Decides the next action of an agent.
 #[must_use]
 pub fn decide(state: &AgentState, now: Time) -> Decision {
+    #[cfg(feature = "planted")]
+    let state = &*planted::state_of_scheduler(state);
     decide_next_action(&SchedulerProjection::of(state, now))
 }
 
@@ -87,8 +92,8 @@ fn decide_message(p: &SchedulerProjection<'_>) -> Option<Decision> {
     decision.model_reentry = kind == DecisionKind::StartModelTurn;
     decision.liveness_only = !decision.model_reentry;
     decision.message_id = Some(message.message_id.clone());
-    decision.work_item_id = message.work_item_id.clone();
-    decision.task_id = message.task_id.clone();
+    decision.work_item_id = message.work_item_id().cloned();
+    decision.task_id = message.task_id().cloned();
     Some(decision)
 }
 
@@ -107,11 +112,9 @@ fn decide_work(p: &SchedulerProjection<'_>) -> Option<Decision> {
     if !p.may_offer_work() {
         return None;
     }
-    let (item, kind, reason, what) = match (p.current, p.oldest_due_item()) {
-        (Some((item, true)), _) => {
-            (item, TickKind::ContinueActive, Reason::ContinueActive, "current_work_item_runnable")
-        }
-        (_, Some(item)) => (item, TickKind::QueuedAvailable, Reason::QueuedAvailable, "queued_work_item_runnable"),
+    let (item, offer, reason, what) = match (p.current, p.oldest_due_item()) {
+        (Some((item, true)), _) => (item, OfferedItem::Current, Reason::ContinueActive, "current_work_item_runnable"),
+        (_, Some(item)) => (item, OfferedItem::Queued, Reason::QueuedAvailable, "queued_work_item_runnable"),
         (_, None) => return None,
     };
     let decision = Decision::new(DecisionKind::EmitSystemTick, reason)
@@ -119,7 +122,7 @@ fn decide_work(p: &SchedulerProjection<'_>) -> Option<Decision> {
         .because(what)
         .because("no_duplicate_tick_for_generation")
         .because(format!("work_item {} revision {} seq {}", item.work_item_id, item.revision, item.seq))
-        .because(format!("key {}", ticks::work_tick_key(kind, item)));
+        .because(format!("key {}", ticks::work_tick_key(offer, item)));
     Some(Decision { work_item_id: Some(item.work_item_id.clone()), ..decision })
 }
 

@@ -66,7 +66,7 @@ impl<'a> SchedulerProjection<'a> {
         let again = last.is_some_and(|last| matches!(last.kind, TriggerKind::TimerFire | TriggerKind::SystemTick))
             && first.message.is_self_made_tick();
         let mut chosen = first;
-        if again && !planted!(UnfairTimer) {
+        if again {
             if let Some(operator) = state.planes.queue.first_due_operator(now) {
                 chosen = operator;
             } else if !last.is_some_and(|last| last.work_tick) && !first.message.is_work_tick() {
@@ -121,7 +121,6 @@ impl<'a> SchedulerProjection<'a> {
 
 fn find_gate(state: &AgentState) -> Option<(Reason, String)> {
     match &state.lifecycle.control {
-        Control::Stopped if planted!(TickAfterStop) && state.planes.queue.queued() == 0 => None,
         Control::Stopped => Some((Reason::Stopped, "control_stopped".to_owned())),
         Control::Quarantined { reason } => Some((Reason::Quarantined, format!("quarantined {reason}"))),
         Control::Booting | Control::Runnable if state.lifecycle.shutdown => {

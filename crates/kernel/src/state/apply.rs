@@ -35,7 +35,12 @@ impl AgentState {
     pub fn apply(&mut self, at: Time, fact: &Fact) -> Result<(), IllegalFact> {
         self.seq += 1;
         self.at = at;
-        self.apply_fact(at, fact).map_err(|problem| IllegalFact { seq: self.seq, kind: fact.kind(), problem })
+        #[cfg(feature = "planted")]
+        self.let_bug_prepare(fact);
+        let applied = self.apply_fact(at, fact);
+        #[cfg(feature = "planted")]
+        let applied = applied.and_then(|()| self.let_bug_spoil(fact));
+        applied.map_err(|problem| IllegalFact { seq: self.seq, kind: fact.kind(), problem })
     }
 
     fn apply_fact(&mut self, at: Time, fact: &Fact) -> Applied {
@@ -272,11 +277,6 @@ impl AgentState {
                     self.accounts.spending.spend(at, &Used::tokens(*usage));
                 }
                 self.turns.compaction = Some(fact.clone());
-                if planted!(CompactionEndsWaits) {
-                    for id in self.planes.waits.open().keys().cloned().collect::<Vec<_>>() {
-                        self.end_wait(&id)?;
-                    }
-                }
                 Ok(())
             }
 
@@ -514,7 +514,7 @@ impl AgentState {
         self.record_item_change(item)
     }
 
-    fn end_wait(&mut self, id: &WaitId) -> Applied {
+    pub(super) fn end_wait(&mut self, id: &WaitId) -> Applied {
         let wait = self.planes.waits.end(id)?;
         self.planes.index_awaited_timer(wait.resource.as_ref());
         self.record_item_change(wait.work_item_id)

@@ -8,6 +8,7 @@ use super::token_calibration::TokenCalibration;
 use crate::fact::ProviderRoundFailed;
 use crate::id::MessageId;
 use crate::limits;
+use crate::open_json::ProviderState;
 use crate::time::Time;
 use crate::vocabulary::ProviderError;
 
@@ -41,7 +42,7 @@ pub struct Models {
     /// The error of our token estimates.
     pub calibration: TokenCalibration,
     /// State that the provider wants back with the next call.
-    pub carry: Option<serde_json::Value>,
+    pub carry: Option<ProviderState>,
 }
 
 impl AgentState {

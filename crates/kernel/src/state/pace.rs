@@ -83,7 +83,7 @@ impl Pace {
             turns = turns.saturating_add(burst.turns);
             turns >= per_hour
         });
-        full.filter(|_| per_hour > 0 && !planted!(UnpacedTurns)).map(|burst| burst.last.plus_ms(HOUR_MS))
+        full.filter(|_| per_hour > 0).map(|burst| burst.last.plus_ms(HOUR_MS))
     }
 }
 

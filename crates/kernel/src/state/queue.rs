@@ -447,15 +447,16 @@ impl Queue {
             QueueStatus::Queued => {
                 let lane = entry.message.priority;
                 self.lanes.get_mut(lane).insert(entry.place, id.clone());
-                if entry.message.kind == MessageKind::OperatorPrompt {
+                if entry.message.kind() == MessageKind::OperatorPrompt {
                     self.operators.insert((lane, entry.place));
                 }
                 if entry.message.is_work_tick() {
                     self.work_ticks.insert((lane, entry.place));
                 }
                 // One that was taken before is the same turn again.
-                let kin = if entry.message.self_caused && entry.taken == 0 { &mut self.own } else { &mut self.others };
-                kin.insert((lane, entry.place));
+                let is_own = entry.message.self_caused && entry.taken == 0;
+                let index = if is_own { &mut self.own } else { &mut self.others };
+                index.insert((lane, entry.place));
                 if let Some(time) = entry.not_before {
                     self.delayed.insert((time, id.clone()));
                 }

@@ -39,6 +39,7 @@ use crate::continuation::Continuation;
 use crate::decision::Decision;
 use crate::fact::{BriefRecorded, ContextCompacted, DiskShort, TurnsHeld};
 use crate::id::{Seq, TriggerId};
+use crate::open_json::ProviderState;
 use crate::time::Time;
 
 /// Values are borrowed from the state when it is written, and owned when it is read.
@@ -83,7 +84,7 @@ struct StoredState<'a> {
     decision: Option<Cow<'a, Decision>>,
     decision_seq: Seq,
     briefs: Cow<'a, VecDeque<BriefRecorded>>,
-    carry: Cow<'a, Option<serde_json::Value>>,
+    carry: Cow<'a, Option<ProviderState>>,
     #[serde(default)]
     measure: Cow<'a, TokenCalibration>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Limits;
-use crate::fact::{NewChild, TaskCreated, TaskEnd};
+use crate::fact::{ChildSpec, TaskCreated, TaskEnd};
 use crate::id::{ExecId, MessageId, Seq, TaskId, WorkItemId};
 use crate::limits;
 use crate::time::Time;
@@ -34,7 +34,7 @@ pub struct Task {
     pub child_agent_id: Option<String>,
     /// The specification of the child, until it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub child: Option<Box<NewChild>>,
+    pub child: Option<Box<ChildSpec>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
     pub created_at: Time,
@@ -168,6 +168,15 @@ impl Tasks {
         Ok(())
     }
 
+    /// A planted bug: a task that has ended is queued again.
+    #[cfg(feature = "planted")]
+    pub(super) fn reopen(&mut self, id: &TaskId) {
+        if let Some(task) = self.owed.remove(id) {
+            self.unsent.remove(id);
+            self.open.insert(id.clone(), Task { status: TaskStatus::Queued, ..task });
+        }
+    }
+
     /// The one reducer: every change of a task's status goes through here.
     pub(super) fn transition(
         &mut self,
@@ -176,13 +185,6 @@ impl Tasks {
         end: Option<&TaskEnd>,
         at: Time,
     ) -> Result<&Task, String> {
-        if planted!(ReopenedTask)
-            && to == TaskStatus::Running
-            && let Some(task) = self.owed.remove(id)
-        {
-            self.unsent.remove(id);
-            self.open.insert(id.clone(), Task { status: TaskStatus::Queued, ..task });
-        }
         let task = match self.open.get_mut(id) {
             Some(task) => task,
             None => {

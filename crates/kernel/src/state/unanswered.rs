@@ -47,9 +47,9 @@ impl AgentState {
 
     /// Whether a wait or a message stands for the answer to this one.
     fn has_answer_coming(&self, id: &MessageId) -> bool {
-        let is_it = |answers: &Option<MessageId>| answers.as_ref() == Some(id);
-        self.planes.waits.open().values().any(|wait| is_it(&wait.answers))
-            || self.planes.queue.entries().any(|entry| is_it(&entry.answers) || is_it(&entry.message.answers))
+        let is_it = |answers: Option<&MessageId>| answers == Some(id);
+        self.planes.waits.open().values().any(|wait| is_it(wait.answers.as_ref()))
+            || self.planes.queue.entries().any(|entry| is_it(entry.answers.as_ref()) || is_it(entry.message.answers()))
     }
 
     /// Only the turn of the message itself puts it here: one that was answered before stays answered, whatever else its

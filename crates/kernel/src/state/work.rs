@@ -106,7 +106,7 @@ impl Ticks {
         if by_operator {
             self.idle = 0;
         }
-        if progressed || planted!(EndlessOffers) {
+        if progressed {
             self.record_progress();
         } else {
             self.record_idle(at);
@@ -135,7 +135,7 @@ impl TickRow {
     /// Whether there were too many, and nobody has said so yet.
     #[must_use]
     pub fn is_too_long(&self) -> bool {
-        self.ticks >= limits::WORK_TICKS_MAX && !self.spent && !planted!(EndlessWork)
+        self.ticks >= limits::WORK_TICKS_MAX && !self.spent
     }
 }
 

@@ -20,8 +20,8 @@ fn text(length: usize) -> NewMessage {
 }
 
 fn message(text: Option<&str>, json: Option<Value>) -> Message {
-    let bare = Message::bare(MessageId::new("msg_1"), MessageKind::WebhookEvent);
-    Message { text: text.map(str::to_owned), json, ..bare }
+    let bare = Message::new(MessageId::new("msg_1"), MessageKind::WebhookEvent);
+    Message { text: text.map(str::to_owned), json: json.map(Into::into), ..bare }
 }
 
 /// A message that is queued without a decision: the agent is stopped.

@@ -3,16 +3,16 @@
 
 use abide_kernel::budget::{Budget, Limits, Usage, Used};
 use abide_kernel::config::{Choice, Config, ConfigChange, Identity, Supervisor};
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{ChildEffect, Effect};
 use abide_kernel::explain::why;
 use abide_kernel::fact::{Fact, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, CallId, Fresh, TaskId};
-use abide_kernel::input::{Answer, FirstDay, Input, NewMessage, Refusal, Remains, Reply};
+use abide_kernel::input::{Answer, BootContext, CreateChild, Input, NewMessage, Refusal, Reply};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::read_rows::{founder_of_row, rows_of};
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::rule_folder::RuleFolder;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::tool::{Call, RecordCall, ToolCall};
 use abide_kernel::vocabulary::{
@@ -58,7 +58,7 @@ impl Lone {
         let ownership = Ownership::ParentSupervised;
         let identity =
             Identity { parent: Some(lead), ownership, supervisor, ..Identity::named(lone.state.id().clone()) };
-        let first = FirstDay {
+        let first = CreateChild {
             identity,
             config: Config { budget, ..Config::default() },
             message: "do it".to_owned(),
@@ -113,7 +113,7 @@ impl Lone {
 
     fn boot(&mut self) -> Vec<Effect> {
         self.effects.clear();
-        self.ask(Input::Boot { remains: Remains::default() }).unwrap();
+        self.ask(Input::Boot { context: BootContext::default() }).unwrap();
         self.effects.clone()
     }
 
@@ -156,7 +156,7 @@ fn children_are_bounded_in_number_and_in_depth() {
     let made = above.said("", vec![spawn()]);
     assert_eq!(made[0]["agent_id"], "lead.1.1");
     let spawned = above.effects.iter().find_map(|effect| match effect {
-        Effect::SpawnChild { child, .. } => child.identity.supervisor.clone(),
+        Effect::Child(ChildEffect::Spawn { child, .. }) => child.identity.supervisor.clone(),
         _ => None,
     });
     let spawned = spawned.expect("a child is made");
@@ -177,7 +177,7 @@ fn what_was_under_way_about_children_is_asked_again_after_a_cut() {
     for _ in 0..2 {
         let again = lead.boot();
         assert!(
-            matches!(&again[..], [Effect::SpawnChild { task_id: made, .. }, Effect::DismissChild { task_id: gone, .. }]
+            matches!(&again[..], [Effect::Child(ChildEffect::Spawn { task_id: made, .. }), Effect::Child(ChildEffect::Dismiss { task_id: gone, .. })]
             if *made == queued && *gone == ending),
             "{again:?}"
         );
@@ -189,7 +189,7 @@ fn a_child_with_nothing_left_to_do_reports_until_it_is_heard_and_is_gone() {
     let mut child = Lone::child(1);
     child.said("It is built.", Vec::new());
     let report = |effects: &[Effect]| match effects {
-        [.., Effect::ReportToSupervisor { supervisor, status, end }] => {
+        [.., Effect::Child(ChildEffect::ReportToSupervisor { supervisor, status, end })] => {
             Some((supervisor.to_string(), *status, end.task_id.clone(), end.output_tail.clone()))
         }
         _ => None,
@@ -306,7 +306,7 @@ fn limited(turns: u64) -> Lone {
 
 fn grants(lone: &Lone) -> Vec<Limits> {
     let made = lone.effects.iter().filter_map(|effect| match effect {
-        Effect::SpawnChild { child, .. } => Some(child.config.budget.in_all()),
+        Effect::Child(ChildEffect::Spawn { child, .. }) => Some(child.config.budget.in_all()),
         _ => None,
     });
     made.collect()
@@ -327,7 +327,7 @@ fn a_child_is_granted_half_of_what_is_neither_used_nor_granted() {
     // Asked again after a cut, it is granted the same.
     let again = lead.boot();
     assert!(
-        again.iter().any(|effect| matches!(effect, Effect::SpawnChild { child, .. }
+        again.iter().any(|effect| matches!(effect, Effect::Child(ChildEffect::Spawn { child, .. })
         if child.config.budget.max_turns == Some(4))),
         "{again:?}"
     );
@@ -363,7 +363,7 @@ fn a_child_reports_what_it_used_with_its_children() {
     let leaving = child.state.lifecycle.leaving.as_ref().expect("it leaves");
     assert_eq!(leaving.status, TaskStatus::Completed);
     let end = child.effects.iter().find_map(|effect| match effect {
-        Effect::ReportToSupervisor { end, .. } => end.used,
+        Effect::Child(ChildEffect::ReportToSupervisor { end, .. }) => end.used,
         _ => None,
     });
     let end = end.expect("it says what it used");
@@ -533,7 +533,7 @@ fn the_folders_that_rules_begin_at_are_those_of_all_makers() {
         lead.start_turn();
         lead.said("", vec![spawn()]);
         let mut children = lead.effects.iter().filter_map(|effect| match effect {
-            Effect::SpawnChild { child, .. } => Some(child.identity.clone()),
+            Effect::Child(ChildEffect::Spawn { child, .. }) => Some(child.identity.clone()),
             _ => None,
         });
         children.next().unwrap()
@@ -551,10 +551,10 @@ fn the_folders_that_rules_begin_at_are_those_of_all_makers() {
         let identity = made(&bound);
         assert_eq!(text(&identity.rule_folders), expected, "{bound:?}");
         // Its own children are bound by them, too.
-        let first = FirstDay { identity, config: Config::default(), message: "do it".to_owned(), workspace: None };
+        let first = CreateChild { identity, config: Config::default(), message: "do it".to_owned(), workspace: None };
         let mut child = Lone::unborn("lead.1");
         child.ask(Input::CreateChild(Box::new(first))).unwrap();
-        assert_eq!(text(&Place::of(&child.state).rule_folders()), expected, "{bound:?}");
+        assert_eq!(text(&ToolPlacement::of(&child.state).rule_folders()), expected, "{bound:?}");
     }
 }
 
@@ -567,7 +567,8 @@ fn a_quarantined_supervisor_dismisses_its_children() {
     lead.ask(Input::RunTask { task_id: task_id.clone(), recovery: None }).unwrap();
     lead.effects.clear();
     lead.ask(Input::Quarantine { reason: "it crashed".to_owned() }).unwrap();
-    let dismissed = |effect: &Effect| matches!(effect, Effect::DismissChild { task_id: of, .. } if *of == task_id);
+    let dismissed =
+        |effect: &Effect| matches!(effect, Effect::Child(ChildEffect::Dismiss { task_id: of, .. }) if *of == task_id);
     assert!(lead.effects.iter().any(dismissed), "{:?}", lead.effects);
     assert_eq!(compute_wake(&lead.state), Wake::AtOnce { why: CHILDREN_CHANGING });
 }
@@ -815,7 +816,7 @@ fn a_child_is_created_once_and_works_where_it_was_told() {
         worktree: None,
         note: None,
     };
-    let first = |workspace| FirstDay {
+    let first = |workspace| CreateChild {
         identity: identity.clone(),
         config: Config::default(),
         message: "do it".to_owned(),

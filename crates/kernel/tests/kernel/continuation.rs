@@ -2,7 +2,7 @@
 //! (spec 8).
 
 use abide_kernel::id::{MessageId, TaskId, WaitId};
-use abide_kernel::message::Message;
+use abide_kernel::message::{Message, Subject, SubjectRecord};
 use abide_kernel::scheduler::continuation::{Classification, classify};
 use abide_kernel::vocabulary::{ContinuationClass, MessageKind, TriggerKind};
 
@@ -95,11 +95,11 @@ fn work_tick() {
 #[test]
 fn mismatched_timer() {
     let story = Story::begin();
-    let tick = Message {
-        text: Some("tea".to_owned()),
+    let subject = SubjectRecord {
         waiting_intent_id: Some(WaitId::new("wait_over")),
-        ..Message::bare(MessageId::new("msg_1"), MessageKind::TimerTick)
+        ..SubjectRecord::of(MessageKind::TimerTick)
     };
+    let tick = Message { text: Some("tea".to_owned()), ..Message::new(MessageId::new("msg_1"), subject) };
     let classified = classify(&story.state, &tick);
     assert!(matches!(classified, Classification::Reduce { .. }), "{classified:?}");
     assert_eq!(classified.continuation().class, ContinuationClass::LivenessOnly);
@@ -111,11 +111,8 @@ fn mismatched_timer() {
 fn result_of_a_running_task() {
     let mut story = Story::begin();
     story.tell("task t1").unwrap();
-    let result = Message {
-        text: Some("done".to_owned()),
-        task_id: Some(TaskId::new("t1")),
-        ..Message::bare(MessageId::new("msg_1"), MessageKind::TaskResult)
-    };
+    let subject = Subject::TaskResult { task_id: TaskId::new("t1"), work_item_id: None };
+    let result = Message { text: Some("done".to_owned()), ..Message::new(MessageId::new("msg_1"), subject) };
     let classified = classify(&story.state, &result);
     assert_eq!(classified.continuation().class, ContinuationClass::LivenessOnly);
 }

@@ -42,10 +42,10 @@ fn a_result_that_was_not_queued_before_the_cut_is_queued_by_the_next_step() {
     let mut fixture = loaded("terminal_task_before_result_enqueue");
     let hello = Input::Queue(NewMessage { text: Some("hello".to_owned()), ..NewMessage::default() });
     let admitted = admit(&mut fixture.state, hello, fixture.now, &mut Fresh::new(fixture.now, 7)).unwrap();
-    let carrier = queued(&admitted.facts).into_iter().find(|message| message.kind == MessageKind::TaskResult);
+    let carrier = queued(&admitted.facts).into_iter().find(|message| message.kind() == MessageKind::TaskResult);
     let carrier = carrier.expect("nothing carries the result");
-    assert_eq!(carrier.task_id.as_ref().map(|id| id.as_str()), Some("t1"));
-    assert_eq!(carrier.work_item_id.as_ref().map(|id| id.as_str()), Some("w1"));
+    assert_eq!(carrier.task_id().map(|id| id.as_str()), Some("t1"));
+    assert_eq!(carrier.work_item_id().map(|id| id.as_str()), Some("w1"));
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn a_result_after_a_summary_is_shown_in_a_turn_about_its_own_work() {
 fn a_wake_tick_after_a_summary_says_where_it_came_from() {
     let facts = carried_out(&mut loaded("wake_hint_after_compaction"));
     let [tick] = queued(&facts)[..] else { panic!("{facts:?}") };
-    assert_eq!(tick.tick, Some(TickKind::WakeHint));
-    let key = tick.idempotency_key.as_deref().unwrap();
+    assert_eq!(tick.tick(), Some(TickKind::WakeHint));
+    let key = tick.idempotency_key().unwrap();
     assert!(key.starts_with("wake_hint:ci: build 42 finished:"), "{key}");
 }
 

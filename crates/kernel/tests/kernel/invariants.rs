@@ -14,7 +14,7 @@ use abide_kernel::fact::{
 };
 use abide_kernel::id::{ExecId, MessageId, TurnId, WaitId, WorkItemId};
 use abide_kernel::invariants::{self, Change, INVARIANTS};
-use abide_kernel::message::Message;
+use abide_kernel::message::{Message, SubjectRecord};
 use abide_kernel::vocabulary::{
     Boundary, ContinuationClass, DecisionKind, MessageKind, Reason, Status, TaskStatus, TickKind, TriggerKind,
 };
@@ -77,7 +77,8 @@ fn first<'a>(records: &'a mut Value, plane: &str) -> &'a mut Value {
 }
 
 fn queued(tick: Option<TickKind>) -> Fact {
-    let message = Message { tick, ..Message::bare(MessageId::new("msg_new"), MessageKind::SystemTick) };
+    let subject = SubjectRecord { tick, ..SubjectRecord::of(MessageKind::SystemTick) };
+    let message = Message::new(MessageId::new("msg_new"), subject);
     MessageQueued { message: Arc::new(message) }.into()
 }
 

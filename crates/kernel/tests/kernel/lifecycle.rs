@@ -643,7 +643,7 @@ fn what_a_provider_wants_back_survives_a_failed_round() {
     let mut story = Story::begin();
     story.tell("operator hi").unwrap();
     story.tell("fail rate_limited carry=three").unwrap();
-    assert_eq!(story.state.models.carry, Some("three".into()));
+    assert_eq!(story.state.models.carry, Some(Value::from("three").into()));
 }
 
 /// A ledger that ends right after the creation of an agent: its next boot starts it.
@@ -654,7 +654,7 @@ fn an_agent_that_was_cut_while_it_was_made_is_started_at_boot() {
     let created = AgentCreated { identity: Identity::named(id), config: Config::default(), start: true };
     state.apply(Time::EPOCH, &created.into()).unwrap();
     assert_eq!(state.status(), Status::Booting);
-    let boot = Input::Boot { remains: abide_kernel::input::Remains::default() };
+    let boot = Input::Boot { context: abide_kernel::input::BootContext::default() };
     let booted = admit(&mut state, boot, Time::EPOCH, &mut Fresh::new(Time::EPOCH, 1)).unwrap();
     let statuses = |fact: &Fact| {
         if let Fact::ControlApplied(applied) = fact {

@@ -53,6 +53,7 @@ mod shapes_shown;
 mod standing;
 mod stored_states;
 mod story;
+mod subjects;
 mod tasks;
 mod ticks;
 mod timers;

@@ -237,7 +237,7 @@ fn attacked(attempt: &str) -> Prompt {
         Input::Queue(NewMessage {
             kind,
             text: text.map(str::to_owned),
-            json,
+            json: json.map(Into::into),
             origin_id: Some(attempt.to_owned()),
             ..NewMessage::default()
         })
@@ -301,7 +301,7 @@ fn what_is_written_beside_an_image_is_read_as_a_text() {
     let shown = |kind: MessageKind| {
         let json = Some(json!({ "text": "what is this?", "images": [image] }));
         let mut story = Story::begin();
-        story.input(Input::Queue(NewMessage { kind: Some(kind), json, ..NewMessage::default() }));
+        story.input(Input::Queue(NewMessage { kind: Some(kind), json: json.map(Into::into), ..NewMessage::default() }));
         text(&prompt(&story))
     };
     let theirs = shown(MessageKind::OperatorPrompt);
@@ -686,7 +686,7 @@ fn picture() -> Value {
 
 fn look(story: &mut Story) {
     let json = Some(json!({ "text": "look", "images": [picture()] }));
-    story.input(Input::Queue(NewMessage { json, ..NewMessage::default() }));
+    story.input(Input::Queue(NewMessage { json: json.map(Into::into), ..NewMessage::default() }));
 }
 
 /// How many pictures are shown, and how many are said to be left out.
@@ -758,7 +758,7 @@ fn the_kinds_that_talk_is_made_of_are_those_that_change_it() {
             }
             Fact::ProviderRoundCompleted(done) => {
                 let (model, sealed) = (Some("house/m-1".to_owned()), Some(json!({})));
-                Fact::ProviderRoundCompleted(ProviderRoundCompleted { model, sealed, ..done })
+                Fact::ProviderRoundCompleted(ProviderRoundCompleted { model, sealed: sealed.map(Into::into), ..done })
             }
             Fact::ProviderRoundFailed(failed) => {
                 let (exec_id, error) = (talk.turns[0].exec_id.clone(), ProviderError::Invalid);
@@ -786,7 +786,11 @@ fn a_tick_without_a_text_says_that_it_goes_on() {
     assert!(worked.contains("A queued work item can be worked on: build") && !worked.contains(on), "{worked}");
     let mut pictured = Story::begin();
     let json = Some(json!({ "a": 1 }));
-    pictured.input(Input::Queue(NewMessage { kind: Some(MessageKind::WebhookEvent), json, ..NewMessage::default() }));
+    pictured.input(Input::Queue(NewMessage {
+        kind: Some(MessageKind::WebhookEvent),
+        json: json.map(Into::into),
+        ..NewMessage::default()
+    }));
     let shown = text(&prompt(&pictured));
     assert!(shown.contains("webhook_event]") && !shown.contains(on), "{shown}");
 }

@@ -124,7 +124,7 @@ fn told(lines: &[String]) -> Story {
 fn keys(story: &Story) -> Vec<String> {
     let queued = story.facts.iter().filter_map(|(_, fact)| {
         let Fact::MessageQueued(queued) = fact else { return None };
-        queued.message.idempotency_key.clone().filter(|_| queued.message.tick.is_some())
+        queued.message.idempotency_key().map(str::to_owned).filter(|_| queued.message.tick().is_some())
     });
     queued.collect()
 }

@@ -8,7 +8,7 @@ use abide_kernel::prompt::assemble::{Guide, Material, Older, Room, Shown, Surrou
 use abide_kernel::prompt::measure::{tokens, tokens_of};
 use abide_kernel::prompt::situation::{Situation, Summary};
 use abide_kernel::prompt::talk::Told;
-use abide_kernel::prompt::{CallResult, Image, Item, Part, Thought};
+use abide_kernel::prompt::{CallResult, Image, Item, Part, SealedReasoning};
 use abide_kernel::state::token_calibration::TokenCalibration;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn every_part_of_an_item_is_counted() {
     assert_eq!(heard(vec![Part::Text("abcd".to_owned()), Part::Text("abcde".to_owned())]), 8 + 1 + 2);
     assert_eq!(heard(vec![Part::Text("abcd".to_owned()), Part::Image(image())]), 8 + 1 + 1_600);
     let spoke = |calls: Vec<CallRecord>, sealed: Option<Value>| {
-        let thought = sealed.map(|sealed| Thought { model: "p/m".to_owned(), sealed });
+        let thought = sealed.map(|sealed| SealedReasoning { model: "p/m".to_owned(), sealed: sealed.into() });
         tokens_of(&Item::Assistant { text: "abcd".to_owned(), calls, thought })
     };
     assert_eq!(spoke(vec![], None), 8 + 1);

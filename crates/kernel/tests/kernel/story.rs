@@ -12,9 +12,9 @@ mod show;
 mod speak;
 
 use abide_kernel::config::{Config, Identity};
-use abide_kernel::effect::{Effect, ModelCall};
+use abide_kernel::effect::{Effect, ModelCall, TurnEffect};
 use abide_kernel::id::{AgentId, Fresh};
-use abide_kernel::input::{Answer, Input, Refusal, Remains};
+use abide_kernel::input::{Answer, BootContext, Input, Refusal};
 use abide_kernel::invariants::{self, Change};
 use abide_kernel::pack::pack;
 use abide_kernel::read_rows::{AGENT_PLANE, rows_of};
@@ -138,7 +138,7 @@ impl Story {
     /// The call to a model that is under way.
     pub fn model_call(&self) -> &ModelCall {
         for effect in self.effects.iter().rev() {
-            if let Effect::CallModel { call, .. } = effect {
+            if let Effect::Turn(TurnEffect::CallModel { call, .. }) = effect {
                 return call;
             }
         }
@@ -274,6 +274,6 @@ impl Story {
         }
         assert_eq!(state, self.state, "the ledger folds to another state");
         self.state = state;
-        self.input(Input::Boot { remains: Remains::default() });
+        self.input(Input::Boot { context: BootContext::default() });
     }
 }

@@ -540,7 +540,7 @@ fn a_result_comes_from_its_task() {
         story.tell(line).unwrap();
     }
     let message =
-        story.state.planes.queue.entries().find(|entry| entry.message.task_id.is_some()).unwrap().message.clone();
+        story.state.planes.queue.entries().find(|entry| entry.message.task_id().is_some()).unwrap().message.clone();
     let message = serde_json::to_value(&*message).unwrap();
     assert_eq!(message["origin"], serde_json::json!({ "kind": "task", "id": "t1" }));
     assert_eq!(message["text"], "Task t1 (make) is failed, exit code 0");

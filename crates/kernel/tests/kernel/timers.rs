@@ -521,7 +521,7 @@ fn a_check_that_said_nothing_adds_nothing() {
         for line in ["operator hi", "person CreateTimer every=1m check=look tea", "advance 1m", checked] {
             story.tell(line).unwrap();
         }
-        let tick = story.state.planes.queue.entries().find(|entry| entry.message.timer_id.is_some()).unwrap();
+        let tick = story.state.planes.queue.entries().find(|entry| entry.message.timer_id().is_some()).unwrap();
         tick.message.text.clone().unwrap()
     };
     assert_eq!(text("checked timer1 0"), "tea");

@@ -9,14 +9,14 @@ use abide_kernel::budget::wall_in_words;
 use abide_kernel::fact::reader;
 use abide_kernel::id::{AgentId, Fresh, MessageId};
 use abide_kernel::limits::clip;
-use abide_kernel::message::{Message, Origin};
+use abide_kernel::message::{Message, Origin, SubjectRecord};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{MessageKind, OriginKind, TickKind};
 
 use crate::golden::golden;
 
 fn message(kind: MessageKind) -> Message {
-    Message::bare(MessageId::new("msg_1"), kind)
+    Message::new(MessageId::new("msg_1"), kind)
 }
 
 #[test]
@@ -29,7 +29,8 @@ fn a_turn_is_from_outside_unless_an_agent_or_its_work_caused_it() {
     for (tick, expected) in
         [(TickKind::ContinueActive, false), (TickKind::QueuedAvailable, false), (TickKind::WakeHint, true)]
     {
-        let tick = Message { tick: Some(tick), ..message(MessageKind::SystemTick) };
+        let subject = SubjectRecord { tick: Some(tick), ..SubjectRecord::of(MessageKind::SystemTick) };
+        let tick = Message::new(MessageId::new("msg_1"), subject);
         assert_eq!((tick.is_from_outside(), tick.is_work_tick()), (expected, !expected));
     }
 }

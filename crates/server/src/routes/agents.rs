@@ -15,7 +15,7 @@ use abide_kernel::explain::{self, FolderHolder};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
 use abide_kernel::limits;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::summary::agent_summary;
 use abide_kernel::time::Time;
 use abide_kernel::views::WithNulls;
@@ -145,7 +145,7 @@ async fn with_world(app: &App, mut summary: AgentSummary) -> AgentSummary {
 
 /// Who keeps the agent from writing in a folder that it works in, or may.
 pub(super) async fn folder_holder(app: &App, id: &AgentId, folder: Option<String>) -> Option<FolderHolder> {
-    let place = Place { configured: Some(folder?), ..Place::default() };
+    let place = ToolPlacement { configured: Some(folder?), ..ToolPlacement::default() };
     app.options.services.folder_use(id, place).await.held_by
 }
 
@@ -368,7 +368,7 @@ pub(super) async fn why(call: Call) -> RouteResult {
         return Ok(json(200, &why));
     }
     let look = |state: &AgentState, now| {
-        (!state.lifecycle.archived).then(|| (explain::why(state, decide(state, now)), Place::of(state)))
+        (!state.lifecycle.archived).then(|| (explain::why(state, decide(state, now)), ToolPlacement::of(state)))
     };
     match call.app.host.inspect(&id, look).await {
         Ok(Some(Some((mut why, place)))) => {

@@ -10,6 +10,7 @@ use abide_kernel::Fact;
 use abide_kernel::id::{AgentId, Seq};
 use abide_kernel::input::{Answer, Input, NewMessage};
 use abide_kernel::limits;
+use abide_kernel::open_json::JsonBody;
 use abide_kernel::prompt::image::{first_fault, images_in};
 use abide_kernel::vocabulary;
 use abide_ledger::{Ledger, StreamId};
@@ -91,7 +92,7 @@ fn message(new: MessageCreate, key: Option<String>) -> Result<NewMessage, Proble
     Ok(NewMessage {
         kind: new.kind.map(kind),
         text: new.text,
-        json: new.json,
+        json: new.json.map(JsonBody),
         priority: new.priority,
         origin_id: new.origin,
         correlation_id: new.correlation_id,

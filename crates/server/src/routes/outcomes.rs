@@ -138,7 +138,7 @@ async fn detail(call: &Call, id: &AgentId, message: &MessageId, found: ReadOutco
     if shown.truncated {
         let (app, stream, seq) = (Arc::clone(&call.app), StreamId::agent(id), shown.seq);
         let queued = blocking(move || queued_at(app.host.ledger(), &stream, seq)).await?;
-        (shown.text, shown.json) = (queued.text.clone(), queued.json.clone());
+        (shown.text, shown.json) = (queued.text.clone(), queued.json.clone().map(|json| json.0));
         (shown.bytes, shown.truncated) = (None, false);
     }
     let mut briefs = Vec::new();

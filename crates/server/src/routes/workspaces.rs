@@ -4,7 +4,7 @@ use abide_api::types::{Detached, Scope, WorkspaceAttach, WorkspaceFetch, Workspa
 use abide_api::{ErrorCode, Problem};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::tool::RecordCall;
 
 use super::agents::folder_holder;
@@ -113,7 +113,8 @@ pub(super) fn transfers(call: &Call) -> RouteResult {
 
 pub(super) async fn surroundings(call: Call) -> RouteResult {
     let id = agent(&call)?;
-    let place = call.app.host.inspect(&id, |state, _| (!state.lifecycle.archived).then(|| Place::of(state))).await;
+    let place =
+        call.app.host.inspect(&id, |state, _| (!state.lifecycle.archived).then(|| ToolPlacement::of(state))).await;
     let place = place.map_err(|error| problems::ask(error, id.as_str()))?.flatten();
     let place = place.ok_or_else(|| problems::no_agent(id.as_str()))?;
     let around = call.app.options.services.surroundings(&id, place).await;

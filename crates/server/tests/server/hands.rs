@@ -4,7 +4,7 @@
 use std::sync::{Condvar, Mutex};
 
 use abide_engine::{Deltas, Perform};
-use abide_kernel::effect::{Effect, ModelCall};
+use abide_kernel::effect::{CommandEffect, Effect, ModelCall, TurnEffect, WorkspaceEffect};
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Input, Reply};
@@ -62,7 +62,7 @@ impl Perform for Hands {
     fn perform(&self, agent: &AgentId, effect: Effect) -> Option<Job> {
         let mut open = self.open.subscribe();
         match effect {
-            Effect::CallModel { exec_id, round, call } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, call }) => {
                 let word = first_word(&call);
                 match word.as_str() {
                     "block" => self.stand_still(),
@@ -88,32 +88,27 @@ impl Perform for Hands {
                     answer(exec_id, round, &call, &word)
                 }))
             }
-            Effect::RunTool { exec_id, call_id, .. } => {
+            Effect::Turn(TurnEffect::RunTool { exec_id, call_id, .. }) => {
                 let result = serde_json::json!({ "ok": true });
                 let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads: None };
                 Some(Box::pin(async move { vec![finish] }))
             }
-            Effect::AwaitTask { task_id } => Some(Box::pin(async move {
+            Effect::Command(CommandEffect::Await { task_id }) => Some(Box::pin(async move {
                 open.wait_for(|open| *open).await.unwrap();
                 let output_tail = "all of its output".to_owned();
                 let end = TaskEnd { task_id, exit_code: Some(0), output_tail, ..TaskEnd::default() };
                 vec![Input::EndTask { status: TaskStatus::Completed, end }]
             })),
-            Effect::EndTask { .. } => Some(Box::pin(async { Vec::new() })),
-            Effect::ReleaseWorkspace { workspace, action } => {
+            Effect::Command(CommandEffect::End { .. }) => Some(Box::pin(async { Vec::new() })),
+            Effect::Workspace(WorkspaceEffect::Release { workspace, action }) => {
                 Some(Box::pin(async move { vec![Input::ReleaseWorkspace { workspace, action, error: None }] }))
             }
-            Effect::StartTask { .. }
-            | Effect::AnswerCall { .. }
-            | Effect::CloseTask { .. }
-            | Effect::RemoveWorktree { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::DismissChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::RunCheck { .. }
-            | Effect::EndCheck { .. }
-            | Effect::ForgetSecret { .. }
-            | Effect::EndExec { .. } => None,
+            Effect::Command(CommandEffect::Start { .. } | CommandEffect::Close { .. })
+            | Effect::Turn(TurnEffect::AnswerCall { .. } | TurnEffect::EndExec { .. })
+            | Effect::Workspace(WorkspaceEffect::RemoveWorktree { .. })
+            | Effect::Child(_)
+            | Effect::TimerCheck(_)
+            | Effect::Trigger(_) => None,
         }
     }
 }

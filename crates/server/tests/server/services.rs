@@ -13,7 +13,7 @@ use abide_kernel::credentials::Credentials;
 use abide_kernel::fact::{WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::refusal::{ErrorCode, Refusal};
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::workspace::Workspace;
 use abide_kernel::views::task::OutputRead;
 use abide_kernel::vocabulary::ReadStatus;
@@ -174,7 +174,7 @@ impl Services for CountingServices {
         Box::pin(async { Some(4_096) })
     }
 
-    fn surroundings<'a>(&'a self, _: &'a AgentId, place: Place) -> ServiceResult<'a, Surroundings> {
+    fn surroundings<'a>(&'a self, _: &'a AgentId, place: ToolPlacement) -> ServiceResult<'a, Surroundings> {
         let path = place.configured.unwrap_or_default();
         Box::pin(async move {
             let around = json!({

@@ -68,13 +68,13 @@ impl Model {
         let awaited = self.open_waits().any(|wait| {
             let counts = match &wait.work_item_id {
                 None => true,
-                Some(item) => message.work_item_id.as_ref() == Some(item),
+                Some(item) => message.work_item_id() == Some(item),
             };
             counts && wait.holds_back_input()
         });
         let overriding = if awaited { Verdict::Override } else { Verdict::Local };
         let yielding = if awaited { Verdict::Parked } else { Verdict::Local };
-        match message.kind {
+        match message.kind() {
             MessageKind::OperatorPrompt | MessageKind::TaskResult => overriding,
             MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent => {
                 if !contentful(message) {
@@ -87,14 +87,14 @@ impl Model {
             }
             // One that came with a wait (it would have matched it) is late; any other stands on its own.
             MessageKind::TimerTick => {
-                if message.waiting_intent_id.is_some() || !contentful(message) {
+                if message.waiting_intent_id().is_some() || !contentful(message) {
                     Verdict::LivenessOnly
                 } else {
                     overriding
                 }
             }
             MessageKind::InternalFollowup => yielding,
-            MessageKind::SystemTick => match message.tick {
+            MessageKind::SystemTick => match message.tick() {
                 Some(TickKind::ContinueActive | TickKind::QueuedAvailable | TickKind::Recheck) => overriding,
                 Some(TickKind::WakeHint) | None => {
                     if contentful(message) {
@@ -119,9 +119,9 @@ impl Model {
                 Some(resource) => names_resource(message, resource),
                 None => match wait.kind {
                     WaitKind::Operator => answered.as_ref() == Some(&wait.id),
-                    WaitKind::Task => message.kind == MessageKind::TaskResult,
+                    WaitKind::Task => message.kind() == MessageKind::TaskResult,
                     WaitKind::External => is_external(message) && contentful(message),
-                    WaitKind::Timer => message.kind == MessageKind::TimerTick,
+                    WaitKind::Timer => message.kind() == MessageKind::TimerTick,
                     WaitKind::Sleep => false,
                 },
             })
@@ -131,7 +131,7 @@ impl Model {
 
     /// An operator's message answers one question: the current item's, else the newest.
     fn operator_wait_answered_by(&self, message: &Message) -> Option<WaitId> {
-        if message.kind != MessageKind::OperatorPrompt {
+        if message.kind() != MessageKind::OperatorPrompt {
             return None;
         }
         let questions = || self.open_waits().filter(|wait| wait.kind == WaitKind::Operator && wait.resource.is_none());
@@ -140,10 +140,10 @@ impl Model {
     }
 
     fn is_news_of_an_open_task(&self, message: &Message) -> bool {
-        match message.kind {
+        match message.kind() {
             MessageKind::TaskStatus => true,
             MessageKind::TaskResult => {
-                self.tasks.iter().any(|task| Some(&task.id) == message.task_id.as_ref() && !task.terminal)
+                self.tasks.iter().any(|task| Some(&task.id) == message.task_id() && !task.terminal)
             }
             MessageKind::OperatorPrompt
             | MessageKind::ChannelEvent
@@ -160,7 +160,7 @@ impl Model {
 
     fn is_delivery_of_a_standing_trigger(&self, message: &Message) -> bool {
         self.triggers.iter().any(|trigger| {
-            Some(&trigger.id) == message.trigger_id.as_ref() && trigger.delivery_mode == DeliveryMode::EnqueueMessage
+            Some(&trigger.id) == message.trigger_id() && trigger.delivery_mode == DeliveryMode::EnqueueMessage
         })
     }
 }
@@ -178,21 +178,21 @@ impl Wait {
 
 /// A hint can name any wait, and is something from outside: it ends only a wait for that.
 fn names_wait(message: &Message, wait: &Wait) -> bool {
-    let may_end = message.kind == MessageKind::TimerTick
-        || (message.kind == MessageKind::SystemTick && wait.kind == WaitKind::External);
-    may_end && message.waiting_intent_id.as_ref() == Some(&wait.id)
+    let may_end = message.kind() == MessageKind::TimerTick
+        || (message.kind() == MessageKind::SystemTick && wait.kind == WaitKind::External);
+    may_end && message.waiting_intent_id() == Some(&wait.id)
 }
 
 fn names_resource(message: &Message, resource: &Resource) -> bool {
     match resource {
-        Resource::Task(id) => message.kind == MessageKind::TaskResult && message.task_id.as_ref() == Some(id),
-        Resource::Trigger(id) => message.trigger_id.as_ref() == Some(id),
-        Resource::Correlation(id) => message.correlation_id.as_ref() == Some(id),
-        Resource::Timer(id) => message.kind == MessageKind::TimerTick && message.timer_id.as_ref() == Some(id),
-        Resource::Approval(id) => message.approval_id.as_ref() == Some(id),
+        Resource::Task(id) => message.kind() == MessageKind::TaskResult && message.task_id() == Some(id),
+        Resource::Trigger(id) => message.trigger_id() == Some(id),
+        Resource::Correlation(id) => message.correlation_id() == Some(id),
+        Resource::Timer(id) => message.kind() == MessageKind::TimerTick && message.timer_id() == Some(id),
+        Resource::Approval(id) => message.approval_id() == Some(id),
     }
 }
 
 fn is_external(message: &Message) -> bool {
-    matches!(message.kind, MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent)
+    matches!(message.kind(), MessageKind::ChannelEvent | MessageKind::WebhookEvent | MessageKind::CallbackEvent)
 }

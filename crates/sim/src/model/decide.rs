@@ -87,7 +87,7 @@ impl Model {
         };
         Some(ExpectedDecision {
             message_id: Some(entry.message.message_id.clone()),
-            ..about(kind, reason, entry.message.work_item_id.as_ref())
+            ..about(kind, reason, entry.message.work_item_id())
         })
     }
 
@@ -242,10 +242,10 @@ impl Model {
         };
         let after_a_tick =
             self.last_turn.filter(|last| matches!(last.trigger, TriggerKind::TimerFire | TriggerKind::SystemTick));
-        let is_tick = matches!(candidate.message.kind, MessageKind::TimerTick | MessageKind::SystemTick);
+        let is_tick = matches!(candidate.message.kind(), MessageKind::TimerTick | MessageKind::SystemTick);
         let (Some(last), true) = (after_a_tick, is_tick) else { return Some(Pick::Message(candidate)) };
 
-        if let Some(prompt) = waiting(&|entry| entry.message.kind == MessageKind::OperatorPrompt) {
+        if let Some(prompt) = waiting(&|entry| entry.message.kind() == MessageKind::OperatorPrompt) {
             return Some(Pick::Message(prompt));
         }
         if last.work_tick || is_work_tick(&candidate.message) {
@@ -301,9 +301,7 @@ impl Model {
 
     pub(super) fn has_undelivered_work_tick(&self, item: &Item) -> bool {
         self.messages.iter().any(|entry| {
-            entry.is_undelivered()
-                && is_work_tick(&entry.message)
-                && entry.message.work_item_id.as_ref() == Some(&item.id)
+            entry.is_undelivered() && is_work_tick(&entry.message) && entry.message.work_item_id() == Some(&item.id)
         })
     }
 

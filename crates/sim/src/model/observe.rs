@@ -54,7 +54,7 @@ impl Model {
             }
             Fact::MessageProcessed(fact) => {
                 let blank_hint = self.entry(&fact.message_id).is_some_and(|entry| {
-                    entry.taken == 0 && entry.message.tick == Some(TickKind::WakeHint) && !contentful(&entry.message)
+                    entry.taken == 0 && entry.message.tick() == Some(TickKind::WakeHint) && !contentful(&entry.message)
                 });
                 if blank_hint {
                     self.items.iter_mut().for_each(|item| item.not_before = None);
@@ -334,10 +334,10 @@ impl Model {
     fn hear(&mut self, message: &Message) {
         self.resting = false;
         self.failed = false;
-        if message.tick == Some(TickKind::WakeHint) {
+        if message.tick() == Some(TickKind::WakeHint) {
             self.hints.retain(|hint| !is_tick_of(message, &hint.source));
         }
-        match message.kind {
+        match message.kind() {
             MessageKind::OperatorPrompt => {
                 self.row = Row::default();
                 for item in self.items.iter_mut().filter(|item| item.is_spent()) {
@@ -458,7 +458,7 @@ impl Model {
 
     fn count_for_item(&mut self, turn: &Turn, at: Time, tree_changed: bool) {
         let operator =
-            self.entry(&turn.message_id).is_some_and(|entry| entry.message.kind == MessageKind::OperatorPrompt);
+            self.entry(&turn.message_id).is_some_and(|entry| entry.message.kind() == MessageKind::OperatorPrompt);
         let Some(item) = turn.work_item_id.as_ref().and_then(|id| self.item_mut(id)) else { return };
         if operator {
             // An operator who speaks about the item restores it; the turn that answers is its first offer.
@@ -573,7 +573,7 @@ impl Item {
 }
 
 pub(super) fn is_work_tick(message: &Message) -> bool {
-    match message.tick {
+    match message.tick() {
         Some(TickKind::ContinueActive | TickKind::QueuedAvailable) => true,
         Some(TickKind::WakeHint | TickKind::Recheck) | None => false,
     }
@@ -581,7 +581,7 @@ pub(super) fn is_work_tick(message: &Message) -> bool {
 
 /// Whether a wake tick is about this source: its key is `wake_hint:<source>:<generation>`.
 pub(super) fn is_tick_of(message: &Message, source: &str) -> bool {
-    let key = message.idempotency_key.as_deref().and_then(|key| key.strip_prefix("wake_hint:"));
-    message.tick == Some(TickKind::WakeHint)
+    let key = message.idempotency_key().and_then(|key| key.strip_prefix("wake_hint:"));
+    message.tick() == Some(TickKind::WakeHint)
         && key.and_then(|key| key.rsplit_once(':')).is_some_and(|(about, _generation)| about == source)
 }

@@ -10,7 +10,7 @@ use abide_kernel::fact::{
     TurnStarted, TurnTerminal, WaitingIntentCreated, WakeHintSubmitted, WorkItemCreated,
 };
 use abide_kernel::id::{AgentId, ExecId, MessageId, TaskId, TurnId, WaitId, WorkItemId};
-use abide_kernel::message::Message;
+use abide_kernel::message::{Message, Subject, SubjectRecord};
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{
     Boundary, ContinuationClass, ControlAction, DeliveryMode, MessageKind, PlanStatus, RequeueReason, Status,
@@ -57,8 +57,8 @@ fn control(action: ControlAction) -> Fact {
     })
 }
 
-fn message(id: &str, kind: MessageKind) -> Message {
-    Message { text: Some("read me".to_owned()), ..Message::bare(MessageId::new(id), kind) }
+fn message(id: &str, subject: impl Into<Subject>) -> Message {
+    Message { text: Some("read me".to_owned()), ..Message::new(MessageId::new(id), subject) }
 }
 
 fn queued(message: Message) -> Fact {
@@ -66,11 +66,12 @@ fn queued(message: Message) -> Fact {
 }
 
 fn work_tick(id: &str, item: &str) -> Message {
-    Message {
+    let subject = SubjectRecord {
         tick: Some(TickKind::QueuedAvailable),
         work_item_id: Some(WorkItemId::new(item)),
-        ..message(id, MessageKind::SystemTick)
-    }
+        ..SubjectRecord::of(MessageKind::SystemTick)
+    };
+    message(id, subject)
 }
 
 fn item(id: &str) -> Fact {
@@ -176,7 +177,7 @@ fn a_wait_holds_its_own_work_and_parks_what_is_not_its_own() {
     check(&[wait("x", WaitKind::Task, None, task()), event.clone()], 0, "ReduceMessageOnly message_parked m");
     check(&[wait("x", WaitKind::External, None, None), event], 0, "StartModelTurn model_reentry_message m");
 
-    let result = Message { task_id: Some(TaskId::new("other")), ..message("r", MessageKind::TaskResult) };
+    let result = message("r", Subject::TaskResult { task_id: TaskId::new("other"), work_item_id: None });
     let facts = [wait("x", WaitKind::Task, None, task()), queued(result)];
     check(&facts, 0, "StartModelTurn model_reentry_message r");
     assert_eq!(model(&facts).classify(&MessageId::new("r")), Some(super::Verdict::Override));
@@ -223,12 +224,8 @@ fn one_undelivered_wake_tick_per_source() {
             evidence: Vec::new(),
         })
     };
-    let tick = Message {
-        text: None,
-        tick: Some(TickKind::WakeHint),
-        idempotency_key: Some("wake_hint:a:b:1".to_owned()),
-        ..message("k", MessageKind::SystemTick)
-    };
+    let subject = Subject::WakeHint { resource: None, idempotency_key: "wake_hint:a:b:1".to_owned() };
+    let tick = Message::new(MessageId::new("k"), subject);
     let taken = Fact::from(MessageDequeued { message_id: MessageId::new("k"), replays: 0 });
     check(&[hint("a:b")], 0, "EmitSystemTick wake_hint");
     check(&[hint("a:b"), queued(tick.clone())], 0, "ReduceMessageOnly liveness_only_message k");

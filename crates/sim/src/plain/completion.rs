@@ -2,7 +2,7 @@
 
 use abide_kernel::budget::Budget;
 use abide_kernel::config::ConfigChange;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect, TurnEffect, WorkspaceEffect};
 use abide_kernel::fact::TaskEnd;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Checked, Input, Removal, Reply};
@@ -84,36 +84,38 @@ impl Simulation {
         let Some(simulated) = self.agents.get_mut(id) else { return Ok(()) };
         let effect = simulated.effects.remove(0);
         let input = match effect {
-            Effect::CallModel { exec_id, round, .. } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => {
                 let reply = Reply { text: "Done.".to_owned(), ..Reply::default() };
                 Input::FinishRound { exec_id, round, reply }
             }
-            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
+            Effect::Turn(
+                TurnEffect::RunTool { exec_id, call_id, .. } | TurnEffect::AnswerCall { exec_id, call_id, .. },
+            ) => {
                 let (status, result) = (ToolStatus::Completed, serde_json::Value::Null);
                 Input::FinishTool { exec_id, call_id, status, result, reads: None }
             }
-            Effect::EndTask { task_id, .. } | Effect::DismissChild { task_id, .. } => {
+            Effect::Command(CommandEffect::End { task_id, .. })
+            | Effect::Child(ChildEffect::Dismiss { task_id, .. }) => {
                 let end = TaskEnd { task_id, ..TaskEnd::default() };
                 Input::EndTask { status: TaskStatus::Cancelled, end }
             }
-            Effect::ReleaseWorkspace { workspace, action } => {
+            Effect::Workspace(WorkspaceEffect::Release { workspace, action }) => {
                 Input::ReleaseWorkspace { workspace, action, error: None }
             }
-            Effect::RemoveWorktree { workspace } => {
+            Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => {
                 Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }
             }
-            Effect::RunCheck { timer_id, due, .. } => {
+            Effect::TimerCheck(TimerCheckEffect::Run { timer_id, due, .. }) => {
                 let checked = Checked::Exited { exit_code: 0, output: String::new() };
                 Input::FinishCheck { timer_id, due, checked }
             }
-            Effect::EndExec { .. }
-            | Effect::EndCheck { .. }
-            | Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. } => return Ok(()),
+            Effect::Turn(TurnEffect::EndExec { .. })
+            | Effect::TimerCheck(TimerCheckEffect::End { .. })
+            | Effect::Command(
+                CommandEffect::Start { .. } | CommandEffect::Await { .. } | CommandEffect::Close { .. },
+            )
+            | Effect::Child(ChildEffect::Spawn { .. } | ChildEffect::ReportToSupervisor { .. })
+            | Effect::Trigger(_) => return Ok(()),
         };
         self.ask(id, input)
     }

@@ -1,6 +1,6 @@
 //! Crashes of the simulated process, and its next start.
 
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::fact::{Fact, TaskEnd};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
@@ -36,7 +36,9 @@ impl Simulation {
                 }
             }
             for effect in lost {
-                if let (Effect::RunTool { exec_id, call_id, .. }, true) = (effect, self.rng.chance(20)) {
+                if let (Effect::Turn(TurnEffect::RunTool { exec_id, call_id, .. }), true) =
+                    (effect, self.rng.chance(20))
+                {
                     let result = serde_json::Value::Null;
                     let status = ToolStatus::Completed;
                     self.late.push((id.clone(), Input::FinishTool { exec_id, call_id, status, result, reads: None }));

@@ -1,7 +1,7 @@
 //! Outcomes of effects: in any order, twice, late, or never.
 
 use abide_kernel::budget::Used;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect, TurnEffect, WorkspaceEffect};
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Checked, Input, Removal};
@@ -35,22 +35,23 @@ impl Simulation {
 
     pub(super) fn outcome(&mut self, id: &AgentId, effect: Effect) -> Vec<Input> {
         match effect {
-            Effect::CallModel { exec_id, round, .. } => self.model_call_outcome(id, exec_id, round),
-            Effect::RunTool { exec_id, call_id, .. } | Effect::AnswerCall { exec_id, call_id, .. } => {
-                self.tool_call_outcome(id, exec_id, call_id)
-            }
-            Effect::EndTask { task_id, .. } | Effect::DismissChild { task_id, .. } => {
+            Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => self.model_call_outcome(id, exec_id, round),
+            Effect::Turn(
+                TurnEffect::RunTool { exec_id, call_id, .. } | TurnEffect::AnswerCall { exec_id, call_id, .. },
+            ) => self.tool_call_outcome(id, exec_id, call_id),
+            Effect::Command(CommandEffect::End { task_id, .. })
+            | Effect::Child(ChildEffect::Dismiss { task_id, .. }) => {
                 if let Some(simulated) = self.agents.get_mut(id) {
                     simulated.processes.remove(&task_id);
                 }
                 let status = if self.rng.chance(70) { TaskStatus::Cancelled } else { TaskStatus::Interrupted };
                 vec![Input::EndTask { status, end: TaskEnd { task_id, ..TaskEnd::default() } }]
             }
-            Effect::ReleaseWorkspace { workspace, action } => {
+            Effect::Workspace(WorkspaceEffect::Release { workspace, action }) => {
                 let error = self.rng.chance(20).then(|| "busy".to_owned());
                 vec![Input::ReleaseWorkspace { workspace, action, error }]
             }
-            Effect::EndExec { exec_id } => {
+            Effect::Turn(TurnEffect::EndExec { exec_id }) => {
                 // Effects of the execution may or may not be cancelled in time. A call to a model is paid for all the
                 // same.
                 let mut counted = Vec::new();
@@ -60,10 +61,10 @@ impl Simulation {
                 }
                 counted
             }
-            Effect::RemoveWorktree { workspace } => {
+            Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => {
                 vec![Input::FinishRemoval { root: workspace.root, removal: Ok(Removal::default()) }]
             }
-            Effect::RunCheck { timer_id, due, .. } => {
+            Effect::TimerCheck(TimerCheckEffect::Run { timer_id, due, .. }) => {
                 let checked = match self.rng.below(3) {
                     0 => Checked::Exited { exit_code: 0, output: "there is something".to_owned() },
                     1 => Checked::Exited { exit_code: 1, output: String::new() },
@@ -71,21 +72,20 @@ impl Simulation {
                 };
                 vec![Input::FinishCheck { timer_id, due, checked }]
             }
-            Effect::EndCheck { timer_id } => {
+            Effect::TimerCheck(TimerCheckEffect::End { timer_id }) => {
                 if let Some(simulated) = self.agents.get_mut(id).filter(|_| self.rng.chance(70)) {
                     simulated.effects.retain(
-                        |effect| !matches!(effect, Effect::RunCheck { timer_id: other, .. } if *other == timer_id),
+                        |effect| !matches!(effect, Effect::TimerCheck(TimerCheckEffect::Run { timer_id: other, .. }) if *other == timer_id),
                     );
                 }
                 Vec::new()
             }
             // Tasks end by themselves, or when they are told to.
-            Effect::StartTask { .. }
-            | Effect::AwaitTask { .. }
-            | Effect::CloseTask { .. }
-            | Effect::SpawnChild { .. }
-            | Effect::ReportToSupervisor { .. }
-            | Effect::ForgetSecret { .. } => Vec::new(),
+            Effect::Command(
+                CommandEffect::Start { .. } | CommandEffect::Await { .. } | CommandEffect::Close { .. },
+            )
+            | Effect::Child(ChildEffect::Spawn { .. } | ChildEffect::ReportToSupervisor { .. })
+            | Effect::Trigger(_) => Vec::new(),
         }
     }
 
@@ -178,7 +178,7 @@ impl Simulation {
 #[allow(clippy::wildcard_enum_match_arm, reason = "only models are paid")]
 fn cut_off(effect: &Effect) -> Option<Input> {
     match effect {
-        Effect::CallModel { exec_id, round, .. } => {
+        Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => {
             let spent = generators::spent(0)?;
             Some(Input::CountCutRound { exec_id: exec_id.clone(), round: *round, spent })
         }
@@ -188,21 +188,16 @@ fn cut_off(effect: &Effect) -> Option<Input> {
 
 fn is_of(effect: &Effect, exec: &abide_kernel::id::ExecId) -> bool {
     match effect {
-        Effect::CallModel { exec_id, .. } | Effect::RunTool { exec_id, .. } | Effect::AnswerCall { exec_id, .. } => {
-            exec_id == exec
-        }
-        Effect::EndExec { .. }
-        | Effect::StartTask { .. }
-        | Effect::AwaitTask { .. }
-        | Effect::EndTask { .. }
-        | Effect::CloseTask { .. }
-        | Effect::ReleaseWorkspace { .. }
-        | Effect::RemoveWorktree { .. }
-        | Effect::SpawnChild { .. }
-        | Effect::DismissChild { .. }
-        | Effect::ReportToSupervisor { .. }
-        | Effect::RunCheck { .. }
-        | Effect::EndCheck { .. }
-        | Effect::ForgetSecret { .. } => false,
+        Effect::Turn(
+            TurnEffect::CallModel { exec_id, .. }
+            | TurnEffect::RunTool { exec_id, .. }
+            | TurnEffect::AnswerCall { exec_id, .. },
+        ) => exec_id == exec,
+        Effect::Turn(TurnEffect::EndExec { .. })
+        | Effect::Command(_)
+        | Effect::Workspace(_)
+        | Effect::Child(_)
+        | Effect::TimerCheck(_)
+        | Effect::Trigger(_) => false,
     }
 }

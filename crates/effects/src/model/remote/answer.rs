@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use abide_kernel::budget::Usage;
 use abide_kernel::id::ExecId;
 use abide_kernel::input::{Refusal, Reply};
+use abide_kernel::open_json::ProviderState;
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::tool::{Call, ToolCall};
 use abide_kernel::vocabulary::ProviderError;
@@ -378,7 +379,15 @@ impl<'h> Answer<'h> {
             Stop::Full => Some(Reply::FULL.to_owned()),
             Stop::Other(word) => Some(word),
         };
-        Ok(Reply { text, calls, usage, model: Some(of.remote.name.clone()), sealed, stop, ..Reply::default() })
+        Ok(Reply {
+            text,
+            calls,
+            usage,
+            model: Some(of.remote.name.clone()),
+            sealed: sealed.map(ProviderState),
+            stop,
+            ..Reply::default()
+        })
     }
 }
 

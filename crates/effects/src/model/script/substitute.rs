@@ -141,7 +141,7 @@ fn message_object(message: &Message) -> Result<Value, String> {
         Err(error) => return Err(format!("the message can't be shown: {error}")),
     };
     object.entry("text").or_insert_with(|| Value::String(text_of(message)));
-    if let Some(Value::Object(json)) = &message.json {
+    if let Some(Value::Object(json)) = message.json.as_deref() {
         for (key, value) in json {
             object.entry(key.as_str()).or_insert_with(|| value.clone());
         }

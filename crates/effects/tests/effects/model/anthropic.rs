@@ -5,7 +5,7 @@ use abide_effects::tools::ToolSet;
 use abide_kernel::budget::Usage;
 use abide_kernel::fact::CallRecord;
 use abide_kernel::input::Spent;
-use abide_kernel::prompt::{CallResult, Item, Part, Prompt, Thought};
+use abide_kernel::prompt::{CallResult, Item, Part, Prompt, SealedReasoning};
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::tool::ToolCall;
 use abide_kernel::vocabulary::{ProviderError, SideEffect};
@@ -235,7 +235,10 @@ pub fn conversation() -> Prompt {
         CallResult { images: vec![image()], ..result(0, "{\"content\":\"a\"}") },
         CallResult { failed: true, ..result(1, "{\"error\":{}}") },
     ];
-    let foreign = Thought { model: "elsewhere/x".to_owned(), sealed: json!({ "speaks": "anthropic", "order": [] }) };
+    let foreign = SealedReasoning {
+        model: "elsewhere/x".to_owned(),
+        sealed: json!({ "speaks": "anthropic", "order": [] }).into(),
+    };
     let parts = vec![Part::Text("Look at this.".to_owned()), Part::Text(String::new()), Part::Image(image())];
     let items = vec![
         Item::User { parts },

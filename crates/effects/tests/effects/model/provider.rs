@@ -10,7 +10,7 @@ use abide_effects::tools::{self, ToolSet};
 use abide_kernel::fact::CallRecord;
 use abide_kernel::id::{CallId, ExecId};
 use abide_kernel::input::Reply;
-use abide_kernel::prompt::{CallResult, Image, Item, Part, Prompt, Thought};
+use abide_kernel::prompt::{CallResult, Image, Item, Part, Prompt, SealedReasoning};
 use serde_json::{Value, json};
 
 pub const EXEC: &str = "exec_0198c0de-0000-7000-8000-000000000001";
@@ -264,7 +264,7 @@ pub fn after(reply: &Reply) -> Prompt {
         tool: call.tool.clone(),
         input: call.input.clone(),
     });
-    let thought = reply.sealed.clone().map(|sealed| Thought { model: reply.model.clone().unwrap(), sealed });
+    let thought = reply.sealed.clone().map(|sealed| SealedReasoning { model: reply.model.clone().unwrap(), sealed });
     let answer = Item::Assistant { text: reply.text.clone(), calls: calls.collect(), thought };
     let results = (0..reply.calls.len()).map(|index| result(index, "{}")).collect();
     let items = vec![user("Hello"), answer, Item::Results { results }];

@@ -8,7 +8,7 @@ use abide_effects::executor::ExecutorOptions;
 use abide_effects::process::Bounds;
 use abide_effects::sandbox::Mode;
 use abide_kernel::id::AgentId;
-use abide_kernel::state::place::Place;
+use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::vocabulary::{ToolStatus, WorkspaceMode};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn executor(home: &Path) -> Executor {
 }
 
 async fn call(executor: &Executor, repo: &Path, tool: &str, input: Value) -> (ToolStatus, Value) {
-    let place = Place { configured: Some(repo.display().to_string()), ..Place::default() };
+    let place = ToolPlacement { configured: Some(repo.display().to_string()), ..ToolPlacement::default() };
     result(&run(executor, &AgentId::new("main").unwrap(), "exec_1", "call_1", place).job(tool, input).await)
 }
 

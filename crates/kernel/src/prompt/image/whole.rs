@@ -16,10 +16,10 @@ pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
 pub fn whole(bytes: &[u8]) -> Result<&'static str, String> {
     let kind = Kind::of(bytes).ok_or("it is no PNG, JPEG, GIF or WebP")?;
     let size = match kind {
-        Kind::Png => png(bytes),
-        Kind::Jpeg => jpeg(bytes),
-        Kind::Gif => gif(bytes),
-        Kind::Webp => webp(bytes),
+        Kind::Png => read_png(bytes),
+        Kind::Jpeg => read_jpeg(bytes),
+        Kind::Gif => read_gif(bytes),
+        Kind::Webp => read_webp(bytes),
     };
     let name = kind.name();
     match size {
@@ -103,12 +103,12 @@ impl<'a> Bytes<'a> {
     }
 }
 
-fn size(number: u32) -> usize {
+fn to_usize(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Chunks: a length, a name, as many bytes, a checksum. The first is the header, the last is `IEND`.
-fn png(bytes: &[u8]) -> Result<Size, Fault> {
+fn read_png(bytes: &[u8]) -> Result<Size, Fault> {
     let mut bytes = Bytes(bytes);
     bytes.part(8)?;
     let (length, name): ([u8; 4], [u8; 4]) = (bytes.take()?, bytes.take()?);
@@ -131,7 +131,7 @@ fn png(bytes: &[u8]) -> Result<Size, Fault> {
     loop {
         let length = u32::from_be_bytes(bytes.take()?);
         let name: [u8; 4] = bytes.take()?;
-        bytes.part(size(length))?;
+        bytes.part(to_usize(length))?;
         bytes.part(4)?;
         match &name {
             b"IDAT" => drawn |= length > 0,
@@ -144,7 +144,7 @@ fn png(bytes: &[u8]) -> Result<Size, Fault> {
 
 /// Segments: a marker, and for most a length and as many bytes. The frame has the size; after it come scans and, where
 /// it was not cut off, the marker of its end. What some cameras put behind that is nobody's business.
-fn jpeg(bytes: &[u8]) -> Result<Size, Fault> {
+fn read_jpeg(bytes: &[u8]) -> Result<Size, Fault> {
     let mut bytes = Bytes(bytes);
     bytes.part(2)?;
     loop {
@@ -178,7 +178,7 @@ fn jpeg(bytes: &[u8]) -> Result<Size, Fault> {
 }
 
 /// A screen, then blocks, of which one at least draws something, then a trailer.
-fn gif(bytes: &[u8]) -> Result<Size, Fault> {
+fn read_gif(bytes: &[u8]) -> Result<Size, Fault> {
     let mut bytes = Bytes(bytes);
     bytes.part(6)?;
     let (width, height) = (u16::from_le_bytes(bytes.take()?), u16::from_le_bytes(bytes.take()?));
@@ -226,17 +226,17 @@ fn blocks(bytes: &mut Bytes<'_>) -> Result<(), Fault> {
 }
 
 /// One RIFF chunk that has the others in it. The first of them says which of three kinds it is, and how large.
-fn webp(bytes: &[u8]) -> Result<Size, Fault> {
+fn read_webp(bytes: &[u8]) -> Result<Size, Fault> {
     let mut file = Bytes(bytes);
     file.part(4)?;
     let mut bytes = {
         let length = u32::from_le_bytes(file.take()?);
-        file.part(size(length))?
+        file.part(to_usize(length))?
     };
     bytes.part(4)?;
     let name: [u8; 4] = bytes.take()?;
     let length = u32::from_le_bytes(bytes.take()?);
-    let mut chunk = bytes.part(size(length))?;
+    let mut chunk = bytes.part(to_usize(length))?;
     let (width, height) = match &name {
         b"VP8 " => {
             chunk.part(3)?;

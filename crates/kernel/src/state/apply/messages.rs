@@ -16,7 +16,7 @@ impl AgentState {
         self.planes.queue.push(message.clone(), self.seq, at)?;
         self.lifecycle.resting = false;
         self.turns.supersede_last_terminal();
-        match message.kind {
+        match message.kind() {
             MessageKind::OperatorPrompt => self.resume_spent_work()?,
             MessageKind::SystemTick => self.tick_queued(message),
             MessageKind::ChannelEvent
@@ -44,7 +44,7 @@ impl AgentState {
     }
 
     pub(super) fn tick_queued(&mut self, message: &Message) {
-        match (message.tick, &message.work_item_id) {
+        match (message.tick(), message.work_item_id()) {
             (Some(TickKind::WakeHint), _) => {
                 let source = message.origin.id.clone().unwrap_or_default();
                 self.planes.hints.record_delivery(&source, &message.message_id);
@@ -53,14 +53,9 @@ impl AgentState {
                 // An item that is gone by now has nothing to count; the tick itself is dealt with when it is taken.
                 let _gone = self.planes.work.edit(item, |item| {
                     item.ticks.attempts += 1;
-                    if !planted!(MissingIdempotencyCheck) {
-                        item.ticks.undelivered = Some(message.message_id.clone());
-                    }
+                    item.ticks.undelivered = Some(message.message_id.clone());
                 });
                 self.planes.work.record_tick(&message.message_id, item);
-                if planted!(FocusMovesByTick) {
-                    self.planes.work.current = Some(item.clone());
-                }
                 self.planes.update_standing(item);
             }
             (Some(TickKind::ContinueActive | TickKind::QueuedAvailable), None)
@@ -73,7 +68,7 @@ impl AgentState {
             .planes
             .queue
             .get(&fact.message_id)
-            .is_some_and(|entry| entry.message.tick == Some(TickKind::WakeHint) && entry.continuation.is_none());
+            .is_some_and(|entry| entry.message.tick() == Some(TickKind::WakeHint) && entry.continuation.is_none());
         self.remove_message(&fact.message_id, &[QueueStatus::Dequeued])?;
         for joined in self.planes.queue.joined_to(&fact.message_id) {
             self.planes.queue.remove_from(&joined, &[QueueStatus::Interjected])?;
@@ -91,7 +86,7 @@ impl AgentState {
     pub(super) fn message_aborted(&mut self, fact: &MessageAborted) -> Applied {
         let from = &[QueueStatus::Dequeued, QueueStatus::Queued];
         let entry = self.planes.queue.get(&fact.message_id);
-        let task = entry.and_then(|entry| entry.message.task_id.clone());
+        let task = entry.and_then(|entry| entry.message.task_id().cloned());
         // Older facts do not name it.
         let answers = entry.and_then(|entry| entry.answers.clone());
         self.remove_message(&fact.message_id, from)?;
@@ -123,12 +118,12 @@ impl AgentState {
             let _gone = self.planes.work.edit(&item, |item| item.ticks.undelivered = None);
             self.planes.update_standing(&item);
         }
-        if let Some(timer) = &entry.message.timer_id
+        if let Some(timer) = entry.message.timer_id()
             && self.planes.timers.get(timer).is_some_and(|timer| timer.undelivered.as_ref() == Some(id))
         {
             self.planes.timers.edit(timer, |timer| timer.undelivered = None)?;
         }
-        if let Some(task) = &entry.message.task_id {
+        if let Some(task) = entry.message.task_id() {
             self.planes.tasks.edit(task, |task| {
                 if task.result_message.as_ref() == Some(id) {
                     task.result_message = None;

@@ -9,6 +9,7 @@ use crate::fact::{
 };
 use crate::id::ExecId;
 use crate::limits;
+use crate::open_json::ProviderState;
 use crate::state::AgentState;
 use crate::state::guard::{call_hash, result_hash};
 use crate::state::lifecycle::Control;
@@ -91,7 +92,7 @@ impl AgentState {
     }
 
     /// The carried state stands until a provider replaces it.
-    pub(super) fn set_carry(&mut self, carry: Option<&serde_json::Value>) {
+    pub(super) fn set_carry(&mut self, carry: Option<&ProviderState>) {
         if let Some(carry) = carry {
             self.models.carry = Some(carry.clone());
         }
@@ -222,7 +223,7 @@ impl AgentState {
 
     fn count_item_turn(&mut self, turn: &Turn, tree_changed: bool, at: Time) -> Applied {
         let message = self.planes.queue.get(&turn.message_id).map(|entry| &entry.message);
-        let by_operator = message.is_some_and(|message| message.kind == MessageKind::OperatorPrompt);
+        let by_operator = message.is_some_and(|message| message.kind() == MessageKind::OperatorPrompt);
         let Some(id) = turn.work_item_id().cloned().filter(|id| self.planes.work.open(id).is_some()) else {
             return Ok(());
         };

@@ -2,7 +2,9 @@
 
 use abide_kernel::act_result::told;
 use abide_kernel::decide;
-use abide_kernel::effect::Effect;
+use abide_kernel::effect::{
+    ChildEffect, CommandEffect, Effect, TimerCheckEffect, TriggerEffect, TurnEffect, WorkspaceEffect,
+};
 use abide_kernel::explain::why;
 use abide_kernel::id::{MessageId, WorkItemId};
 use abide_kernel::scheduler::closure::compute_closure;
@@ -101,7 +103,11 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
         "config" => state.definition.config.models().collect::<Vec<_>>().join(" "),
         "model" => {
             let called = story.effects.iter().rev().find_map(|effect| {
-                if let Effect::CallModel { call, .. } = effect { Some(call.model.clone()) } else { None }
+                if let Effect::Turn(TurnEffect::CallModel { call, .. }) = effect {
+                    Some(call.model.clone())
+                } else {
+                    None
+                }
             });
             called.unwrap_or_else(|| "none".to_owned())
         }
@@ -115,21 +121,27 @@ pub fn ask(story: &Story, line: &str) -> Result<Option<String>, String> {
 
 fn effect(effect: &Effect) -> String {
     match effect {
-        Effect::CallModel { exec_id, round, .. } => format!("call model {exec_id} round {round}"),
-        Effect::RunTool { call_id, tool, .. } => format!("run {tool} {call_id}"),
-        Effect::AnswerCall { call_id, .. } => format!("answer {call_id}"),
-        Effect::EndExec { exec_id } => format!("end {exec_id}"),
-        Effect::EndTask { task_id, force } => format!("end {task_id}{}", if *force { " force" } else { "" }),
-        Effect::StartTask { task_id, command, .. } => format!("start {task_id} {}", command.command),
-        Effect::AwaitTask { task_id } => format!("await {task_id}"),
-        Effect::CloseTask { task_id } => format!("close {task_id}"),
-        Effect::RemoveWorktree { workspace } => format!("remove {}", workspace.root),
-        Effect::ReleaseWorkspace { workspace, .. } => format!("release {workspace}"),
-        Effect::SpawnChild { task_id, child } => format!("spawn {} for {task_id}", child.identity.id),
-        Effect::DismissChild { child_agent_id, .. } => format!("dismiss {child_agent_id}"),
-        Effect::ReportToSupervisor { supervisor, status, .. } => format!("report {status} to {supervisor}"),
-        Effect::RunCheck { timer_id, command, .. } => format!("check {timer_id} {command}"),
-        Effect::EndCheck { timer_id } => format!("end check {timer_id}"),
-        Effect::ForgetSecret { trigger_id } => format!("forget the secret of {trigger_id}"),
+        Effect::Turn(TurnEffect::CallModel { exec_id, round, .. }) => format!("call model {exec_id} round {round}"),
+        Effect::Turn(TurnEffect::RunTool { call_id, tool, .. }) => format!("run {tool} {call_id}"),
+        Effect::Turn(TurnEffect::AnswerCall { call_id, .. }) => format!("answer {call_id}"),
+        Effect::Turn(TurnEffect::EndExec { exec_id }) => format!("end {exec_id}"),
+        Effect::Command(CommandEffect::End { task_id, force }) => {
+            format!("end {task_id}{}", if *force { " force" } else { "" })
+        }
+        Effect::Command(CommandEffect::Start { task_id, command, .. }) => {
+            format!("start {task_id} {}", command.command)
+        }
+        Effect::Command(CommandEffect::Await { task_id }) => format!("await {task_id}"),
+        Effect::Command(CommandEffect::Close { task_id }) => format!("close {task_id}"),
+        Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => format!("remove {}", workspace.root),
+        Effect::Workspace(WorkspaceEffect::Release { workspace, .. }) => format!("release {workspace}"),
+        Effect::Child(ChildEffect::Spawn { task_id, child }) => format!("spawn {} for {task_id}", child.identity.id),
+        Effect::Child(ChildEffect::Dismiss { child_agent_id, .. }) => format!("dismiss {child_agent_id}"),
+        Effect::Child(ChildEffect::ReportToSupervisor { supervisor, status, .. }) => {
+            format!("report {status} to {supervisor}")
+        }
+        Effect::TimerCheck(TimerCheckEffect::Run { timer_id, command, .. }) => format!("check {timer_id} {command}"),
+        Effect::TimerCheck(TimerCheckEffect::End { timer_id }) => format!("end check {timer_id}"),
+        Effect::Trigger(TriggerEffect::ForgetSecret { trigger_id }) => format!("forget the secret of {trigger_id}"),
     }
 }

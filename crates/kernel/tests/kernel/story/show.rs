@@ -152,14 +152,14 @@ pub fn decision(decision: &Decision) -> String {
 }
 
 fn queued(message: &Message) -> String {
-    let kind = match message.tick {
+    let kind = match message.tick() {
         Some(TickKind::WakeHint) => "wake_hint".to_owned(),
         Some(TickKind::Recheck) => "recheck".to_owned(),
-        Some(TickKind::ContinueActive | TickKind::QueuedAvailable) | None => message.kind.to_string(),
+        Some(TickKind::ContinueActive | TickKind::QueuedAvailable) | None => message.kind().to_string(),
     };
-    let key = message.idempotency_key.as_ref().filter(|_| message.tick != Some(TickKind::Recheck));
-    let at = if message.priority == message.kind.usual_priority() { None } else { Some(message.priority) };
-    format!("queued {} {kind}{}{}", message.message_id, about(" as", at.as_ref()), about("", key))
+    let key = message.idempotency_key().filter(|_| message.tick() != Some(TickKind::Recheck));
+    let at = if message.priority == message.kind().usual_priority() { None } else { Some(message.priority) };
+    format!("queued {} {kind}{}{}", message.message_id, about(" as", at.as_ref()), about("", key.as_ref()))
 }
 
 fn tool(fact: &ToolFinished) -> Option<String> {

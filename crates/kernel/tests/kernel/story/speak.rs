@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use abide_kernel::budget::{Budget, Limits, Usage, Used};
 use abide_kernel::config::{AgentLimits, Choice, ConfigChange, DefaultModels};
 use abide_kernel::credentials::Credentials;
-use abide_kernel::fact::{NewChild, TaskCreated, TaskEnd, WorkspaceAttached, Worktree};
+use abide_kernel::fact::{ChildSpec, TaskCreated, TaskEnd, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
-use abide_kernel::input::{Checked, Delivery, Input, NewMessage, Reads, Refusal, Remains, Removal, Reply, Spent};
+use abide_kernel::input::{BootContext, Checked, Delivery, Input, NewMessage, Reads, Refusal, Removal, Reply, Spent};
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
@@ -147,7 +147,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
                 .repeat(line.given.get("page").and_then(|text| text.parse().ok()).unwrap_or(1))
                 .trim()
                 .to_owned(),
-            carry: line.given.get("carry").map(|carry| Value::from(*carry)),
+            carry: line.given.get("carry").map(|carry| Value::from(*carry).into()),
             jitter: line.given.get("jitter").and_then(|text| text.parse().ok()).unwrap_or(NO_JITTER),
             spent: line.given.get("tokens").map(|tokens| spent(tokens)).transpose()?,
             announce: !line.given.contains_key("told"),
@@ -176,10 +176,10 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
                 self_turns_per_hour: number("self_turns")?.unwrap_or(usual.self_turns_per_hour),
                 rounds_per_turn: number("rounds")?.unwrap_or(usual.rounds_per_turn),
             };
-            Input::Boot { remains: Remains { limits: Some(limits), ..Remains::default() } }
+            Input::Boot { context: BootContext { limits: Some(limits), ..BootContext::default() } }
         }
         // A new process, with these settings.
-        "settings" => Input::Boot { remains: Remains { models: Some(models(&line)?), ..Remains::default() } },
+        "settings" => Input::Boot { context: BootContext { models: Some(models(&line)?), ..BootContext::default() } },
         "overflow" => Input::OverflowBaseline { exec_id, needed_tokens: 9, budget_tokens: 8 },
         "checkpoint" => Input::Checkpoint { exec_id, recap: "so far".to_owned(), through_round: None },
         "compact" => {
@@ -211,7 +211,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         "person" => Input::Act { by: "ann".to_owned(), act: act(&line)? },
         "start" => Input::Start,
         "stop" => Input::Stop,
-        "boot" => Input::Boot { remains: Remains::default() },
+        "boot" => Input::Boot { context: BootContext::default() },
         "shutdown" => Input::Shutdown { at_once: line.words.first() == Some(&"now"), reason: "SIGTERM".to_owned() },
         "archive" => Input::Archive,
         "abort" => Input::Abort { exec_id: line.words.first().map(|name| line.id(name, ExecId::new)).transpose()? },
@@ -224,7 +224,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
         },
         "good" => Input::ReleaseTurns { cause: HoldCause::ModelKey, evidence: "the key works".to_owned() },
         // Another load of an agent by the process that holds its turns.
-        "wake_up" => Input::Boot { remains: Remains { holds_turns: true, ..Remains::default() } },
+        "wake_up" => Input::Boot { context: BootContext { holds_turns: true, ..BootContext::default() } },
         "release" => Input::ReleaseWorkspace {
             workspace: line.word(0)?.to_owned(),
             action: line.given.get("after").map(|_| ControlAction::Stop),
@@ -326,9 +326,9 @@ fn models(line: &Line<'_>) -> Said<DefaultModels> {
 }
 
 /// A child with what it was granted: `grant_turns=3`.
-fn new_child(line: &Line<'_>) -> Said<Option<Box<NewChild>>> {
+fn new_child(line: &Line<'_>) -> Said<Option<Box<ChildSpec>>> {
     let grant = limits(line, "grant_")?;
-    let child = || NewChild {
+    let child = || ChildSpec {
         message: "do it".to_owned(),
         workspace_mode: ChildWorkspace::Inherit,
         folder: None,

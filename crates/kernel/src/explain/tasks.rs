@@ -15,7 +15,7 @@ const WHAT_BYTES: usize = 80;
 /// What runs, and what it came to where no turn has read that.
 pub(super) fn tasks(state: &AgentState) -> Vec<WaitingOn> {
     let open = state.planes.tasks.open().values().take(NAMED).map(|task| {
-        let what = format!("{}, {}: {}", named(task), task.status, then(state, task));
+        let what = format!("{}, {}: {}", named(task), task.status, what_follows(state, task));
         WaitingOn { what, since: Some(task.created_at), seq: task.seq }
     });
     let owed = state.planes.tasks.owed().values().take(NAMED).map(|task| {
@@ -60,7 +60,7 @@ pub(super) fn named(task: &Task) -> String {
 }
 
 /// What its end does.
-fn then(state: &AgentState, task: &Task) -> &'static str {
+fn what_follows(state: &AgentState, task: &Task) -> &'static str {
     let awaited = state.planes.waits.open().values().any(|wait| match &wait.resource {
         Some(Resource::Task(id)) => *id == task.task_id,
         Some(Resource::Trigger(_) | Resource::Correlation(_) | Resource::Timer(_) | Resource::Approval(_)) | None => {

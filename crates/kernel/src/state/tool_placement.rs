@@ -11,7 +11,7 @@ use crate::vocabulary::WorkspaceMode;
 
 /// Where an agent's tools run, and what they may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct ToolPlacement {
     /// The binding it works in, where there is one.
     pub workspace: Option<Workspace>,
     /// Else the folder that its operator set; else it has one of its own.
@@ -29,14 +29,14 @@ pub struct Place {
     pub credentials: Credentials,
 }
 
-impl Place {
+impl ToolPlacement {
     #[must_use]
-    pub fn of(state: &AgentState) -> Place {
+    pub fn of(state: &AgentState) -> ToolPlacement {
         let of = |mode: WorkspaceMode| {
             let bound = state.planes.workspaces.attached().values().filter(move |bound| bound.mode == mode);
             bound.map(|bound| bound.workspace.clone()).collect()
         };
-        Place {
+        ToolPlacement {
             workspace: state.planes.workspaces.active().cloned(),
             configured: state.definition.config.workspace.clone(),
             attached: of(WorkspaceMode::Direct),
@@ -71,7 +71,7 @@ impl Place {
 /// others, because a worktree may show more of a repository than the folder that it was made of. A model binds folders
 /// below these as it likes, so recording all of them would have no bound.
 #[must_use]
-pub fn folders_of_made(place: &Place, workspace: Option<&str>) -> Vec<RuleFolder> {
+pub fn folders_of_made(place: &ToolPlacement, workspace: Option<&str>) -> Vec<RuleFolder> {
     let Some(workspace) = workspace else { return Vec::new() };
     let all = place.rule_folders();
     let locations = locations(Path::new(workspace), &all);

@@ -10,17 +10,17 @@ use crate::config::{Config, Identity};
 use crate::decision::Decision;
 use crate::effect::{dismissal_of, spawn_of};
 use crate::fact::{
-    AgentArchived, AgentCreated, ChildLeaving, ChildReporting, MessageQueued, NewChild, TaskCreated, WorktreeRemoving,
+    AgentArchived, AgentCreated, ChildLeaving, ChildReporting, ChildSpec, MessageQueued, TaskCreated, WorktreeRemoving,
 };
 use crate::id::{AgentId, WorkItemId};
-use crate::input::{Answer, FirstDay, NewMessage, Refusal};
+use crate::input::{Answer, CreateChild, NewMessage, Refusal};
 use crate::limits;
 use crate::refusal::ErrorCode;
-use crate::rules::step::Step;
-use crate::state::place::Place;
+use crate::rules::transaction::Transaction;
+use crate::state::tool_placement::ToolPlacement;
 use crate::vocabulary::{ChildWorkspace, ClosureOutcome, DecisionKind, MessageKind, Reason, TaskStatus};
 
-use super::act::{Acted, Actor, done, line};
+use super::act::{Acted, Actor, answer_with, require_text};
 use super::{control, ingress, task, work, workspace};
 
 /// What a model asks for when it hands on a part of its work.
@@ -32,63 +32,64 @@ pub(super) struct Wanted {
     pub work_item_id: Option<WorkItemId>,
 }
 
-pub(super) fn spawn(step: &mut Step<'_>, actor: &Actor, wanted: Wanted) -> Acted {
+pub(super) fn spawn(tx: &mut Transaction<'_>, actor: &Actor, wanted: Wanted) -> Acted {
     if let Actor::Person(_) = actor {
         let hint = "create an agent of your own: abide agent create";
         return Err(Refusal::new(ErrorCode::NotYours, "a child belongs to the agent that spawns it").with_hint(hint));
     }
-    let message = line(wanted.message, limits::TEXT_BYTES, "message")?;
-    let instructions = wanted.instructions.map(|text| line(text, limits::TEXT_BYTES, "instructions")).transpose()?;
-    let work_item_id = work::anchor(step, wanted.work_item_id)?;
-    if step.state.definition.identity.depth() >= limits::CHILD_DEPTH_MAX {
-        let detail = format!("you are {} below the agent at the top", step.state.definition.identity.depth());
+    let message = require_text(wanted.message, limits::TEXT_BYTES, "message")?;
+    let instructions =
+        wanted.instructions.map(|text| require_text(text, limits::TEXT_BYTES, "instructions")).transpose()?;
+    let work_item_id = work::anchor(tx, wanted.work_item_id)?;
+    if tx.state.definition.identity.depth() >= limits::CHILD_DEPTH_MAX {
+        let detail = format!("you are {} below the agent at the top", tx.state.definition.identity.depth());
         return Err(Refusal::new(ErrorCode::TooDeep, detail).with_hint("do it yourself, or report to your supervisor"));
     }
-    let open = step.state.planes.tasks.children().count();
+    let open = tx.state.planes.tasks.children().count();
     if open >= limits::CHILDREN_MAX {
         return Err(Refusal::new(ErrorCode::TooManyChildren, format!("{open} children are at work")));
     }
-    let grant = step.state.allowance_for_child().map_err(|short| {
+    let grant = tx.state.allowance_for_child().map_err(|short| {
         let detail = format!("of your budget, {} are used or granted: too little is left to share", short.in_words());
         Refusal::new(ErrorCode::BudgetTooSmall, detail)
     })?;
-    let place = Place::of(step.state);
+    let place = ToolPlacement::of(tx.state);
     let folder = place.workspace.map(|bound| bound.root).or(place.configured);
     if wanted.workspace_mode == ChildWorkspace::Worktree && folder.is_none() {
         return Err(Refusal::new(ErrorCode::NoWorkspace, "there is no folder to make a worktree of"));
     }
-    let child = NewChild {
+    let child = ChildSpec {
         message,
         workspace_mode: wanted.workspace_mode,
         folder,
-        default_model: wanted.model.is_none() && step.state.definition.config.default_model,
-        default_fallback: step.state.definition.config.default_fallback,
-        model: wanted.model.unwrap_or_else(|| step.state.definition.config.model.clone()),
-        fallback: step.state.definition.config.fallback.clone(),
+        default_model: wanted.model.is_none() && tx.state.definition.config.default_model,
+        default_fallback: tx.state.definition.config.default_fallback,
+        model: wanted.model.unwrap_or_else(|| tx.state.definition.config.model.clone()),
+        fallback: tx.state.definition.config.fallback.clone(),
         instructions,
-        network: step.state.definition.config.network,
+        network: tx.state.definition.config.network,
         grant,
-        credentials: step.state.definition.config.credentials.of_child(),
+        credentials: tx.state.definition.config.credentials.of_child(),
     };
-    let (agent_id, task_id) = (child_id(step), step.fresh.task());
+    let (agent_id, task_id) = (child_id(tx), tx.fresh.task());
     let created = TaskCreated::of_child(task_id.clone(), &agent_id, child);
-    task::create(step, TaskCreated { work_item_id, ..created })?;
-    done(&ChildSpawned { agent_id, task_handle: TaskHandle { task_id } })
+    task::create(tx, TaskCreated { work_item_id, ..created })?;
+    answer_with(&ChildSpawned { agent_id, task_handle: TaskHandle { task_id } })
 }
 
 /// A name below its supervisor's; numbers are not used twice.
-fn child_id(step: &Step<'_>) -> AgentId {
-    let number = format!(".{}", step.state.planes.tasks.children_made() + 1);
-    let own = limits::clip(step.state.id().as_str(), limits::AGENT_ID_BYTES - number.len());
-    AgentId::new(&format!("{own}{number}")).unwrap_or_else(|_| step.state.id().clone())
+fn child_id(tx: &Transaction<'_>) -> AgentId {
+    let number = format!(".{}", tx.state.planes.tasks.children_made() + 1);
+    let own = limits::clip(tx.state.id().as_str(), limits::AGENT_ID_BYTES - number.len());
+    AgentId::new(&format!("{own}{number}")).unwrap_or_else(|_| tx.state.id().clone())
 }
 
-pub(super) fn create(step: &mut Step<'_>, first: FirstDay) -> Result<Answer, Refusal> {
-    if step.state.seq > 0 {
-        let detail = format!("an agent called {} exists already", step.state.id());
+pub(super) fn create(tx: &mut Transaction<'_>, first: CreateChild) -> Result<Answer, Refusal> {
+    if tx.state.seq > 0 {
+        let detail = format!("an agent called {} exists already", tx.state.id());
         return Err(Refusal::new(ErrorCode::Exists, detail));
     }
-    let FirstDay { identity, config, message, workspace } = first;
+    let CreateChild { identity, config, message, workspace } = first;
     let message = NewMessage {
         kind: Some(MessageKind::ChannelEvent),
         text: Some(message),
@@ -96,61 +97,61 @@ pub(super) fn create(step: &mut Step<'_>, first: FirstDay) -> Result<Answer, Ref
         same_tree: true,
         ..NewMessage::default()
     };
-    let message = ingress::shape(step, message)?;
-    begin(step, identity, config);
+    let message = ingress::shape(tx, message)?;
+    begin(tx, identity, config);
     if let Some(attached) = workspace {
-        workspace::bind(step, attached);
+        workspace::bind_workspace(tx, attached);
     }
-    step.emit(MessageQueued { message: std::sync::Arc::new(message) });
+    tx.emit(MessageQueued { message: std::sync::Arc::new(message) });
     Ok(Answer::Done)
 }
 
-fn begin(step: &mut Step<'_>, identity: Identity, config: Config) {
+fn begin(tx: &mut Transaction<'_>, identity: Identity, config: Config) {
     let maker = identity.supervisor.as_ref().map(|supervisor| supervisor.agent_id.clone());
-    step.emit(AgentCreated { identity, config, start: true });
+    tx.emit(AgentCreated { identity, config, start: true });
     let evidence = maker.map_or_else(|| "created".to_owned(), |maker| format!("created_by {maker}"));
-    control::start_created(step, evidence);
+    control::start_created(tx, evidence);
 }
 
 /// Its supervisor, or a person, wants it no longer.
-pub(super) fn dismiss(step: &mut Step<'_>, evidence: Vec<String>) -> Result<Answer, Refusal> {
-    if step.state.definition.identity.supervisor.is_none() {
+pub(super) fn dismiss(tx: &mut Transaction<'_>, evidence: Vec<String>) -> Result<Answer, Refusal> {
+    if tx.state.definition.identity.supervisor.is_none() {
         return Err(Refusal::new(ErrorCode::NotAChild, "this agent has no supervisor"));
     }
-    if step.state.lifecycle.leaving.is_some() {
+    if tx.state.lifecycle.leaving.is_some() {
         return Ok(Answer::Unchanged);
     }
-    let text = step.state.turns.last_text.clone().unwrap_or_default();
-    leave(step, TaskStatus::Cancelled, text, evidence);
+    let text = tx.state.turns.last_text.clone().unwrap_or_default();
+    leave(tx, TaskStatus::Cancelled, text, evidence);
     Ok(Answer::Done)
 }
 
-fn leave(step: &mut Step<'_>, status: TaskStatus, text: String, evidence: Vec<String>) {
-    control::halt(step);
-    step.emit(ChildLeaving { status, text, evidence });
+fn leave(tx: &mut Transaction<'_>, status: TaskStatus, text: String, evidence: Vec<String>) {
+    control::halt(tx);
+    tx.emit(ChildLeaving { status, text, evidence });
 }
 
 /// A child that has nothing left to do has its result. One that only a person could help is of no use to its
 /// supervisor: nobody speaks to a child.
-pub(crate) fn leave_if_done(step: &mut Step<'_>, decision: &Decision) {
-    if !step.state.is_working_child() || !step.state.planes.tasks.open().is_empty() {
+pub(crate) fn leave_if_done(tx: &mut Transaction<'_>, decision: &Decision) {
+    if !tx.state.is_working_child() || !tx.state.planes.tasks.open().is_empty() {
         return;
     }
     let evidence = vec![format!("decision {} {}", decision.kind, decision.reason)];
-    let said = step.state.turns.last_text.clone().unwrap_or_default();
+    let said = tx.state.turns.last_text.clone().unwrap_or_default();
     match decision.kind {
         DecisionKind::Sleep => {
-            let failed = crate::scheduler::closure::compute_closure(step.state).outcome == Some(ClosureOutcome::Failed);
+            let failed = crate::scheduler::closure::compute_closure(tx.state).outcome == Some(ClosureOutcome::Failed);
             let status = if failed { TaskStatus::Failed } else { TaskStatus::Completed };
-            leave(step, status, said, evidence);
+            leave(tx, status, said, evidence);
         }
         DecisionKind::WaitForOperator if !ends_by_itself(decision.reason) => {
-            let why = match step.state.spent_limit() {
+            let why = match tx.state.spent_limit() {
                 Some(spent) => format!("It used up what it was granted: {}.", spent.reached.in_words()),
                 None => format!("It can't go on by itself ({}).", decision.reason),
             };
             let text = format!("{why} It said last: {said}");
-            leave(step, TaskStatus::Failed, text, evidence);
+            leave(tx, TaskStatus::Failed, text, evidence);
         }
         DecisionKind::WaitForOperator
         | DecisionKind::StartModelTurn
@@ -172,8 +173,8 @@ fn ends_by_itself(reason: Reason) -> bool {
 }
 
 /// The next thing that a leaving child lets go of.
-pub(super) fn go_on_leaving(step: &mut Step<'_>) {
-    let state = &*step.state;
+pub(super) fn go_on_leaving(tx: &mut Transaction<'_>) {
+    let state = &*tx.state;
     let waits = state.lifecycle.leaving.as_ref().is_none_or(|leaving| leaving.reporting)
         || state.lifecycle.archived
         || !state.planes.tasks.open().is_empty()
@@ -187,31 +188,31 @@ pub(super) fn go_on_leaving(step: &mut Step<'_>) {
     let wanted: Vec<String> = wanted.map(|bound| bound.root.clone()).collect();
     let removing = worktrees.clone().any(|bound| bound.removing);
     for root in &wanted {
-        step.emit(WorktreeRemoving { root: root.clone(), evidence: vec!["child_leaving".to_owned()], discard: false });
+        tx.emit(WorktreeRemoving { root: root.clone(), evidence: vec!["child_leaving".to_owned()], discard: false });
     }
     if wanted.is_empty() && !removing {
-        step.emit(ChildReporting {});
+        tx.emit(ChildReporting {});
     }
 }
 
 /// Its supervisor knows: the child is gone.
-pub(super) fn heard(step: &mut Step<'_>) -> Result<Answer, Refusal> {
-    if !step.state.lifecycle.leaving.as_ref().is_some_and(|leaving| leaving.reporting) {
+pub(super) fn heard(tx: &mut Transaction<'_>) -> Result<Answer, Refusal> {
+    if !tx.state.lifecycle.leaving.as_ref().is_some_and(|leaving| leaving.reporting) {
         return Err(Refusal::new(ErrorCode::NotLeaving, "this agent has nothing to report"));
     }
-    step.emit(AgentArchived {});
+    tx.emit(AgentArchived {});
     Ok(Answer::Done)
 }
 
 /// After a cut: what was asked of the world about children is asked again.
-pub(super) fn take_up_again(step: &mut Step<'_>) {
-    let again: Vec<_> = step
+pub(super) fn take_up_again(tx: &mut Transaction<'_>) {
+    let again: Vec<_> = tx
         .state
         .planes
         .tasks
         .children()
         .filter_map(|task| match task.status {
-            TaskStatus::Queued => spawn_of(task, step.state),
+            TaskStatus::Queued => spawn_of(task, tx.state),
             TaskStatus::Cancelling => dismissal_of(task),
             TaskStatus::Running
             | TaskStatus::Completed
@@ -221,9 +222,9 @@ pub(super) fn take_up_again(step: &mut Step<'_>) {
         })
         .collect();
     for effect in again {
-        step.ask_again(effect);
+        tx.ask_again(effect);
     }
-    if let Some(report) = crate::effect::report_of(step.state) {
-        step.ask_again(report);
+    if let Some(report) = crate::effect::report_of(tx.state) {
+        tx.ask_again(report);
     }
 }
