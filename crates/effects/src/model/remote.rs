@@ -18,6 +18,7 @@ mod retry;
 mod spelling;
 pub mod sse;
 mod usage_so_far;
+mod written;
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use answer::{Answer, Asked};
 use hide::Hide;
 use order::Shown;
 pub use usage_so_far::UsageSoFar;
+pub use written::WrittenItems;
 
 /// A model at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +101,15 @@ pub struct Prices {
     pub cache_write: u64,
 }
 
+/// What a model is asked.
+#[derive(Debug)]
+pub struct Question<'a> {
+    pub prompt: &'a Prompt,
+    pub tools: &'a ToolSet,
+    /// What the request before this one had written of the same conversation.
+    pub written: &'a mut WrittenItems,
+}
+
 /// A key. It is shown to its provider and to nobody else: not to logs, errors, ledgers or programs that are started.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
@@ -129,21 +140,23 @@ impl Remote {
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
-        self.call_on(&UsageSoFar::default(), prompt, tools, exec_id, round, hear).await
+        let question = Question { prompt, tools, written: &mut WrittenItems::default() };
+        self.call_on(&UsageSoFar::default(), question, exec_id, round, hear).await
     }
 
     /// The same, for whoever may end it before its end and has to know then what it took.
     pub async fn call_on(
         &self,
         usage: &UsageSoFar,
-        prompt: &Prompt,
-        tools: &ToolSet,
+        question: Question<'_>,
         exec_id: &ExecId,
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
+        let Question { prompt, tools, written } = question;
         let asked = Asked { remote: self, tools, exec_id, round, usage };
-        let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(prompt, &asked, hear));
+        let body = self.request_body(Question { prompt, tools, written });
+        let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(body, &asked, hear));
         let late = |_| Err(fault::timeout(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
         exchange.await.unwrap_or_else(late).map_err(|failure| {
             let spent = usage.spent(|| prompt.tokens() + tools.tokens(), self.card.prices);
@@ -151,17 +164,28 @@ impl Remote {
         })
     }
 
+    /// The body of a request.
+    #[must_use]
+    pub fn request_body(&self, question: Question<'_>) -> String {
+        let Question { prompt, tools, written } = question;
+        match self.provider.speaks {
+            Speaks::Anthropic => anthropic::body(self, prompt, tools, written),
+            Speaks::Responses => responses::body(self, prompt, tools, written),
+            Speaks::Chat => chat::body(self, prompt, tools, written),
+        }
+    }
+
     async fn exchange(
         &self,
-        prompt: &Prompt,
+        body: String,
         asked: &Asked<'_>,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
         let headers = self.headers()?;
-        let (path, body) = match self.provider.speaks {
-            Speaks::Anthropic => ("/v1/messages", anthropic::body(self, prompt, asked.tools)),
-            Speaks::Responses => ("/responses", responses::body(self, prompt, asked.tools)),
-            Speaks::Chat => ("/chat/completions", chat::body(self, prompt, asked.tools)),
+        let path = match self.provider.speaks {
+            Speaks::Anthropic => "/v1/messages",
+            Speaks::Responses => "/responses",
+            Speaks::Chat => "/chat/completions",
         };
         let sent_chars = body.chars().count();
         let url = format!("{}{path}", self.provider.base_url);
