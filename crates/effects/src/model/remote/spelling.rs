@@ -74,9 +74,12 @@ impl Tools {
 /// The bytes of a request, field by field. Fields keep their order: a provider's cache compares bytes.
 pub(super) struct Body(String);
 
+/// Room for a short conversation. The tools take more than half of it.
+const BODY_BYTES: usize = 40 << 10;
+
 impl Body {
     pub(super) fn new() -> Body {
-        Body(String::new())
+        Body(String::with_capacity(BODY_BYTES))
     }
 
     pub(super) fn field(&mut self, name: &str, value: &impl Serialize) {
