@@ -19,7 +19,7 @@ const CACHE_REACH: usize = 18;
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
 pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet, written: &mut WrittenItems) -> String {
-    let mut body = Body::new();
+    let mut body = Body::new(written.bytes());
     body.field("max_tokens", &remote.card.max_output_tokens);
     let items = written.update(remote, &prompt.items, |item| fragments(remote, item));
     write_messages(body.value("messages"), items, prompt.stable);

@@ -16,7 +16,7 @@ use crate::tools::{Tool, ToolSet};
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
 pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet, written: &mut WrittenItems) -> String {
-    let mut body = Body::new();
+    let mut body = Body::new(written.bytes());
     let max_tokens = max_tokens(&remote.provider.base_url);
     body.field(max_tokens, &remote.card.max_output_tokens);
     let items = written.update(remote, &prompt.items, |item| fragments(remote, item));

@@ -18,7 +18,7 @@ const PHASE: &str = "phase";
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
 pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet, written: &mut WrittenItems) -> String {
-    let mut body = Body::new();
+    let mut body = Body::new(written.bytes());
     if reasons(&remote.model) {
         body.field("include", &["reasoning.encrypted_content"]);
     }

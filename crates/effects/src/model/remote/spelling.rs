@@ -74,12 +74,13 @@ impl Tools {
 /// The bytes of a request, field by field. Fields keep their order: a provider's cache compares bytes.
 pub(super) struct Body(String);
 
-/// Room for a short conversation. The tools take more than half of it.
-const BODY_BYTES: usize = 40 << 10;
+/// What a body has beside the conversation, about: the tools take most of it.
+const FIXED_BYTES: usize = 40 << 10;
 
 impl Body {
-    pub(super) fn new() -> Body {
-        Body(String::with_capacity(BODY_BYTES))
+    /// With room for so much of a conversation.
+    pub(super) fn new(conversation_bytes: usize) -> Body {
+        Body(String::with_capacity(FIXED_BYTES + conversation_bytes))
     }
 
     pub(super) fn field(&mut self, name: &str, value: &impl Serialize) {

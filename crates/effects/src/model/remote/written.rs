@@ -13,6 +13,8 @@ use super::{Remote, Speaks};
 pub struct WrittenItems {
     written_for: Option<WrittenFor>,
     items: Vec<WrittenItem>,
+    /// The size of the JSON.
+    bytes: usize,
 }
 
 /// All that the JSON of an item depends on beside the item.
@@ -61,22 +63,29 @@ impl WrittenItems {
         let Remote { name, provider, card, model: _ } = remote;
         let written_for = WrittenFor { model: name.clone(), speaks: provider.speaks, images: card.images };
         if self.written_for.as_ref() != Some(&written_for) {
-            *self = WrittenItems { written_for: Some(written_for), items: Vec::new() };
+            *self = WrittenItems { written_for: Some(written_for), ..WrittenItems::default() };
         }
         let is_same = |(written, item): &(&WrittenItem, &Arc<Item>)| {
             Arc::ptr_eq(&written.item, item) || written.item.as_ref() == item.as_ref()
         };
         let same = self.items.iter().zip(items).take_while(is_same).count();
-        self.items.truncate(same);
+        self.bytes -= self.items.drain(same..).map(|gone| gone.bytes()).sum::<usize>();
         let new = items.iter().skip(same);
         self.items.extend(new.map(|item| WrittenItem { item: Arc::clone(item), fragments: write(item) }));
+        self.bytes += self.items[same..].iter().map(WrittenItem::bytes).sum::<usize>();
         &self.items
     }
 
     /// The size of the JSON.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.items.iter().flat_map(|item| &item.fragments).map(|fragment| fragment.json.len()).sum()
+        self.bytes
+    }
+}
+
+impl WrittenItem {
+    fn bytes(&self) -> usize {
+        self.fragments.iter().map(|fragment| fragment.json.len()).sum()
     }
 }
 
