@@ -17,7 +17,6 @@ use futures_util::stream;
 use http::{HeaderValue, header};
 use serde::Serialize;
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::history::event;
 use super::page::PAGE_BYTES;
@@ -33,11 +32,6 @@ use spoken::Spoken;
 const BATCH: Bounds = Bounds { items: 64, bytes: PAGE_BYTES };
 /// Memory for what a piece is made of.
 const READ: usize = 2 << 20;
-/// The time that each piece to a follower has, where many come one after another. A piece takes a wake, a read and a write to
-/// a socket, however little is in it; so what comes meanwhile goes out together.
-const PACE: Duration = Duration::from_millis(2);
-/// Pieces that go out at once after a quiet time.
-const BURST: u32 = 64;
 
 /// What both kinds of followers have.
 struct Follower {
@@ -48,8 +42,6 @@ struct Follower {
     holder: Holder,
     /// For the piece that is on its way. When the next one is asked for, it is sent.
     memory: Option<Reserved>,
-    /// The time that all pieces so far have had.
-    paced_until: Option<Instant>,
     _place: Held,
 }
 
@@ -60,18 +52,7 @@ impl Follower {
         let place = app.streams.try_acquire(&holder, 1);
         let place = place.ok_or_else(|| problems::overloaded("too many event streams are open"))?;
         let (closing, heartbeat) = (app.closing.subscribe(), app.options.limits.heartbeat);
-        Ok(Follower { closing, app, heartbeat, begun: false, holder, memory: None, paced_until: None, _place: place })
-    }
-
-    /// Waits before a piece, where many were sent one after another.
-    async fn pace(&mut self) {
-        let now = Instant::now();
-        let quiet = now.checked_sub(PACE * BURST).unwrap_or(now);
-        let paced_until = self.paced_until.map_or(quiet, |until| until.max(quiet)) + PACE;
-        self.paced_until = Some(paced_until);
-        if paced_until > now {
-            tokio::time::sleep_until(paced_until).await;
-        }
+        Ok(Follower { closing, app, heartbeat, begun: false, holder, memory: None, _place: place })
     }
 
     /// Memory to read facts in; none when the daemon goes down meanwhile.
@@ -177,9 +158,6 @@ impl OfAgent {
             return Some(lost);
         }
         self.follower.memory = None;
-        if self.caught_up {
-            self.follower.pace().await;
-        }
         loop {
             // The facts that came before a piece of text are published before it is: heard first and read after, none of
             // them is missing.
@@ -246,7 +224,7 @@ pub(super) async fn of_all(call: Call) -> Met {
         },
     };
     let spoken = Spoken::of(&call.app.options.deltas, None);
-    let state = OfAll { follower, follow: Some(ledger.follow(after)), caught_up: false, spoken, lost };
+    let state = OfAll { follower, follow: Some(ledger.follow(after)), spoken, lost };
     Ok(answer(stream::unfold(state, |mut state| async move { Some((Ok(state.next().await?), state)) })))
 }
 
@@ -257,8 +235,6 @@ struct OfAll {
     follower: Follower,
     /// Lent to the thread that reads.
     follow: Option<Follow>,
-    /// There was nothing more when it was last read.
-    caught_up: bool,
     spoken: Spoken,
     lost: Option<Bytes>,
 }
@@ -272,9 +248,6 @@ impl OfAll {
             return Some(lost);
         }
         self.follower.memory = None;
-        if self.caught_up {
-            self.follower.pace().await;
-        }
         loop {
             let heard = self.spoken.catch_up();
             let (facts, reserved) = self.facts().await?;
@@ -330,7 +303,6 @@ impl OfAll {
             Ok((follow, facts))
         };
         let (follow, facts) = blocking(read).await.ok()?;
-        self.caught_up = facts.as_ref().is_ok_and(|facts| facts.len() < BATCH.items);
         self.follow = Some(follow);
         Some((facts, Some(reserved)))
     }
