@@ -38,6 +38,9 @@ fn main() {
     if wants("models.overhead") {
         models::overhead();
     }
+    if wants("models.history") {
+        models::history();
+    }
     if wants("engine.asleep") || wants("engine.boot") {
         asleep();
     }

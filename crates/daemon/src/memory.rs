@@ -18,6 +18,10 @@ const MAPPED: i32 = 4 << 20;
 #[cfg(target_env = "gnu")]
 const ARENA_END: i32 = 8 << 20;
 
+/// What an arena grows by: each growth is a system call that other threads wait for.
+#[cfg(target_env = "gnu")]
+const ARENA_GROWTH: i32 = 1 << 20;
+
 /// Until it is dropped.
 pub async fn give_back() {
     set_thresholds();
@@ -89,6 +93,7 @@ fn set_thresholds() {
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
         libc::mallopt(libc::M_TRIM_THRESHOLD, ARENA_END);
+        libc::mallopt(libc::M_TOP_PAD, ARENA_GROWTH);
     }
 }
 

@@ -278,7 +278,7 @@ const HELLO: &str = "Answer with the word ok.";
 async fn call_once(remote: &Remote) -> Result<Reply, ProviderFailure> {
     let max_output_tokens = remote.card.max_output_tokens.min(TEST_OUTPUT_TOKENS);
     let bounded = Remote { card: Card { max_output_tokens, ..remote.card }, ..remote.clone() };
-    let items = vec![Item::User { parts: vec![Part::Text(HELLO.to_owned())] }];
+    let items = vec![Arc::new(Item::User { parts: vec![Part::Text(HELLO.to_owned())] })];
     let prompt = Prompt { system: "Somebody sees whether you can be reached.".to_owned(), items, stable: 0 };
     bounded.call(&prompt, &ToolSet::empty(), &ExecId::new("exec_test"), 1, &mut |_| ()).await
 }

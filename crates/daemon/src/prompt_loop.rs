@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use abide_effects::Executor;
-use abide_effects::model::remote::{Remote, UsageSoFar};
+use abide_effects::model::remote::{Question, Remote, UsageSoFar};
 use abide_effects::model::{Model, ProviderFailure, Providers};
 use abide_effects::tools::ToolSet;
 use abide_engine::{Clock, Deltas};
@@ -309,7 +309,7 @@ impl RoundRequest<'_> {
         Material { situation: &self.situation, surroundings: &self.surroundings, turns, left_out, room }.assemble()
     }
 
-    async fn call(&self, ready: &Ready) -> Result<Reply, ProviderFailure> {
+    async fn call(&mut self, ready: &Ready) -> Result<Reply, ProviderFailure> {
         let mut first = true;
         let mut hear = |text: &str| {
             // The key is accepted; agents that wait for it need not wait for the end of the answer.
@@ -324,7 +324,8 @@ impl RoundRequest<'_> {
         self.mind
             .open_calls
             .open(self.agent, OpenCall { exec_id, round, usage: Arc::clone(&usage), sent_tokens, prices });
-        let said = self.model.call_on(&usage, &ready.prompt, &self.tools, self.exec_id, self.round, &mut hear).await;
+        let question = Question { prompt: &ready.prompt, tools: &self.tools, written: &mut self.history.written };
+        let said = self.model.call_on(&usage, question, self.exec_id, self.round, &mut hear).await;
         self.mind.open_calls.close(self.agent);
         said
     }

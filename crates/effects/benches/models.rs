@@ -120,7 +120,11 @@ fn prompt() -> Prompt {
         let content = content.to_string();
         items.push(Item::Results { results: vec![CallResult { call_id, content, failed: false, images: Vec::new() }] });
     }
-    Prompt { system: "You look after a repository.\n".repeat(60), stable: items.len(), items }
+    Prompt {
+        system: "You look after a repository.\n".repeat(60),
+        stable: items.len(),
+        items: items.into_iter().map(Arc::new).collect(),
+    }
 }
 
 /// The answer: text in many pieces, and a call.

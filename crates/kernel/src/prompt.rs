@@ -2,6 +2,7 @@
 //! values make the same prompt.
 
 pub mod assemble;
+pub mod counted;
 pub mod image;
 pub mod measure;
 mod quote;
@@ -10,6 +11,8 @@ mod refused;
 pub mod situation;
 pub mod talk;
 mod words;
+
+use std::sync::Arc;
 
 pub use words::HOUSE;
 
@@ -22,8 +25,8 @@ use crate::open_json::ProviderState;
 pub struct Prompt {
     /// Who it is and what its operator wants of it.
     pub system: String,
-    /// The conversation, oldest first.
-    pub items: Vec<Item>,
+    /// The conversation, oldest first. Requests share the items that they have in common.
+    pub items: Vec<Arc<Item>>,
     /// How many of the items, from the first, will stand unchanged in the next request too: as far as a provider's cache
     /// can reach.
     pub stable: usize,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{iter, mem};
 
+use abide_effects::model::remote::WrittenItems;
 use abide_effects::model::{PastResults, ProviderFailure};
 use abide_engine::fold::{LoadError, decode};
 use abide_kernel::AgentState;
@@ -25,13 +26,16 @@ const LARGE_BATCH: usize = 1 << 20;
 const FACTS_MAX: u64 = 20_000;
 /// Bytes of them, as stored.
 const BYTES_MAX: usize = 8 << 20;
-/// What is kept of all agents together, in the same bytes. Where that is not enough, the history is read anew each time.
-const KEPT_BYTES: usize = 32 << 20;
+/// What is kept of all agents together, with what was written of it. Where that is not enough, the history is read anew each
+/// time.
+const KEPT_BYTES: usize = 64 << 20;
 
 /// What was said since `after`.
 #[derive(Debug)]
 pub(super) struct History {
     pub talk: Talk,
+    /// What its last request was written from.
+    pub written: WrittenItems,
     /// There was more than is read.
     pub left_out: bool,
     after: Seq,
@@ -88,8 +92,8 @@ impl Histories {
 
     pub(super) fn keep(&self, agent: &AgentId, history: History) {
         let mut kept = self.kept();
-        let held: usize = kept.values().map(|history| history.bytes).sum();
-        if held + history.bytes <= KEPT_BYTES {
+        let held: usize = kept.values().map(History::held_bytes).sum();
+        if held + history.held_bytes() <= KEPT_BYTES {
             kept.insert(agent.clone(), history);
         }
     }
@@ -122,11 +126,17 @@ impl History {
             facts.extend(told(stream, &records(ledger, stream, seq - 1, 1)?, &mut bytes)?);
         }
         let talk = facts.into_iter().chain(near).collect();
-        Ok(History { talk, left_out: end > after, after, through: head, facts: head - end, bytes, redactions })
+        let (written, left_out, facts) = (WrittenItems::default(), end > after, head - end);
+        Ok(History { talk, written, left_out, after, through: head, facts, bytes, redactions })
     }
 
     fn is_of(&self, after: Seq, redactions: u64) -> bool {
         (self.after, self.redactions) == (after, redactions)
+    }
+
+    /// An item is in memory as it was said, as it is shown, and as it is sent.
+    fn held_bytes(&self) -> usize {
+        self.bytes + 2 * self.written.bytes()
     }
 
     fn is_too_long(&self) -> bool {
@@ -348,7 +358,7 @@ mod tests {
     fn heard(history: &History) -> Vec<&str> {
         let pieces = history.talk.turns.iter().flat_map(|turn| &turn.pieces);
         pieces
-            .map(|piece| match piece {
+            .map(|entry| match entry.piece() {
                 Piece::Heard(message) => message.text.as_deref().unwrap_or_default(),
                 Piece::Round(round) => &round.text,
                 Piece::Note(note) => note,

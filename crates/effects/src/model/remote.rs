@@ -18,6 +18,7 @@ mod retry;
 mod spelling;
 pub mod sse;
 mod usage_so_far;
+mod written;
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,6 +40,7 @@ use answer::{Answer, CallContext};
 use order::Shown;
 use redaction::KeyRedaction;
 pub use usage_so_far::UsageSoFar;
+pub use written::WrittenItems;
 
 /// A model at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +101,15 @@ pub struct Prices {
     pub cache_write: u64,
 }
 
+/// What a model is asked.
+#[derive(Debug)]
+pub struct Question<'a> {
+    pub prompt: &'a Prompt,
+    pub tools: &'a ToolSet,
+    /// What the request before this one had written of the same conversation.
+    pub written: &'a mut WrittenItems,
+}
+
 /// A key. It is shown to its provider and to nobody else: not to logs, errors, ledgers or programs that are started.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
@@ -129,21 +140,23 @@ impl Remote {
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
-        self.call_on(&UsageSoFar::default(), prompt, tools, exec_id, round, hear).await
+        let question = Question { prompt, tools, written: &mut WrittenItems::default() };
+        self.call_on(&UsageSoFar::default(), question, exec_id, round, hear).await
     }
 
     /// The same, for a caller that may end the call early and has to know its usage then.
     pub async fn call_on(
         &self,
         usage: &UsageSoFar,
-        prompt: &Prompt,
-        tools: &ToolSet,
+        question: Question<'_>,
         exec_id: &ExecId,
         round: u32,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
+        let Question { prompt, tools, written } = question;
         let asked = CallContext { remote: self, tools, exec_id, round, usage };
-        let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(prompt, &asked, hear));
+        let body = self.request_body(Question { prompt, tools, written });
+        let exchange = tokio::time::timeout(limits::MODEL_TOTAL, self.exchange(body, &asked, hear));
         let late =
             |_| Err(fault::timeout_failure(format!("its answer took more than {} s", limits::MODEL_TOTAL.as_secs())));
         exchange.await.unwrap_or_else(late).map_err(|failure| {
@@ -152,17 +165,28 @@ impl Remote {
         })
     }
 
+    /// The body of a request.
+    #[must_use]
+    pub fn request_body(&self, question: Question<'_>) -> String {
+        let Question { prompt, tools, written } = question;
+        match self.provider.protocol {
+            Protocol::Anthropic => anthropic::body(self, prompt, tools, written),
+            Protocol::Responses => responses::body(self, prompt, tools, written),
+            Protocol::Chat => chat::body(self, prompt, tools, written),
+        }
+    }
+
     async fn exchange(
         &self,
-        prompt: &Prompt,
+        body: String,
         asked: &CallContext<'_>,
         hear: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Reply, ProviderFailure> {
         let headers = self.headers()?;
-        let (path, body) = match self.provider.protocol {
-            Protocol::Anthropic => ("/v1/messages", anthropic::body(self, prompt, asked.tools)),
-            Protocol::Responses => ("/responses", responses::body(self, prompt, asked.tools)),
-            Protocol::Chat => ("/chat/completions", chat::body(self, prompt, asked.tools)),
+        let path = match self.provider.protocol {
+            Protocol::Anthropic => "/v1/messages",
+            Protocol::Responses => "/responses",
+            Protocol::Chat => "/chat/completions",
         };
         let sent_chars = body.chars().count();
         let url = format!("{}{path}", self.provider.base_url);

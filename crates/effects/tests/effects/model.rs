@@ -13,3 +13,4 @@ mod retry;
 mod sse;
 mod waiting;
 mod wire;
+mod written;

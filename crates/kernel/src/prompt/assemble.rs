@@ -7,13 +7,16 @@
 //! becomes short; then earlier turns are left out; then it can't be done, and the turn ends with that.
 
 use std::borrow::Cow;
+use std::iter;
+use std::sync::Arc;
 
+use super::counted::CountedItems;
 use super::measure::{tokens, tokens_of};
 use super::quote::{barred, plain, quote_line};
 use super::recap::{messages_in, round_line};
 use super::situation::{Checkpoint, Situation};
-use super::talk::{Piece, Spoken, assistant_item};
-use super::{Item, Prompt, words};
+use super::talk::{Entry, Piece, Spoken, assistant_item};
+use super::{Prompt, words};
 use crate::id::Seq;
 use crate::limits::{RESULT_PREVIEW_BYTES, RESULT_SHOWN_BYTES, clip};
 
@@ -105,9 +108,9 @@ pub struct Older {
 /// The turn that runs, in its parts.
 struct Now<'a> {
     /// What it is about.
-    opening: Vec<Item>,
+    opening: CountedItems,
     /// From its first round on.
-    pieces: &'a [Piece],
+    pieces: &'a [Entry],
 }
 
 impl Material<'_> {
@@ -118,13 +121,9 @@ impl Material<'_> {
         let records = assistant_item(self.situation.records.clone());
         let budget = self.guessed(self.room.budget_tokens);
         let head = self.head(fraction_of(budget, SUMMARY_MOST));
-        let history: Vec<Vec<Item>> = before.iter().map(Spoken::items).collect();
-        let base = tokens(&system)
-            + self.room.tools_tokens
-            + sum_tokens(&head)
-            + sum_tokens(&now.opening)
-            + tokens_of(&records);
-        let costs: Vec<u64> = history.iter().map(|items| sum_tokens(items)).collect();
+        let always = tokens(&system) + self.room.tools_tokens + tokens_of(&records);
+        let base = always + head.tokens + now.opening.tokens;
+        let costs: Vec<u64> = before.iter().map(Spoken::tokens).collect();
         let spoken: u64 = costs.iter().sum();
         let Some(room) = budget.checked_sub(base) else { return self.too_much(base, budget) };
         let crowded = spoken > fraction_of(budget, HISTORY_HIGH) || spoken > room;
@@ -132,22 +131,23 @@ impl Material<'_> {
             return Shown::Summarise(older(before, &costs, fraction_of(budget, HISTORY_LOW).min(room / 2)));
         }
         let with_history = room.checked_sub(spoken).and_then(|room| self.tail(&now, room));
-        let (history, spoken, tail) = match with_history {
-            Some(tail) => (history, spoken, Some(tail)),
-            None => (Vec::new(), 0, self.tail(&now, room)),
+        let (history, tail) = match with_history {
+            Some(tail) => (before, Some(tail)),
+            None => ([].as_slice(), self.tail(&now, room)),
         };
         let Some(tail) = tail else {
             let least = self.recapped(&now, now.most_recapped(), RESULT_PREVIEW_BYTES);
-            return self.too_much(base + least.tokens, budget);
+            return self.too_much(base + least.counted.tokens, budget);
         };
-        let mut items = head;
-        items.extend(history.into_iter().flatten());
-        items.extend(now.opening);
-        items.extend(tail.items);
+        let mut shown = head;
+        history.iter().flat_map(|turn| &turn.pieces).for_each(|entry| shown.append(entry.items()));
+        shown.append(&now.opening);
+        shown.append(&tail.counted);
+        let CountedItems { mut items, tokens } = shown;
         let stable = items.len();
-        items.push(records);
+        items.push(Arc::new(records));
         let prompt = Prompt { system, items, stable };
-        Shown::Ready(Ready { prompt, estimated_tokens: base + spoken + tail.tokens, checkpoint: tail.checkpoint })
+        Shown::Ready(Ready { prompt, estimated_tokens: always + tokens, checkpoint: tail.checkpoint })
     }
 
     fn too_much(&self, needed: u64, budget: u64) -> Shown {
@@ -171,10 +171,10 @@ impl Material<'_> {
             Some((now, before)) => (before, now.pieces.as_slice()),
             None => (self.turns, [].as_slice()),
         };
-        let first = pieces.iter().position(|piece| matches!(piece, Piece::Round(_))).unwrap_or(pieces.len());
-        let (opening, pieces) = pieces.split_at(first);
-        let mut opening: Vec<Item> = opening.iter().flat_map(|piece| piece.items(RESULT_SHOWN_BYTES)).collect();
-        opening.extend(self.situation.presented.clone().map(assistant_item));
+        let is_round = |entry: &Entry| matches!(entry.piece(), Piece::Round(_));
+        let (first, pieces) = pieces.split_at(pieces.iter().position(is_round).unwrap_or(pieces.len()));
+        let mut opening = counted(first, RESULT_SHOWN_BYTES);
+        opening.append(&self.situation.presented.clone().map(assistant_item).into_iter().collect());
         (before, Now { opening, pieces })
     }
 
@@ -209,7 +209,7 @@ impl Material<'_> {
         text
     }
 
-    fn head(&self, summary_tokens: u64) -> Vec<Item> {
+    fn head(&self, summary_tokens: u64) -> CountedItems {
         let mut head = Vec::new();
         if let Some(summary) = &self.situation.summary {
             let messages = summary.messages;
@@ -221,7 +221,7 @@ impl Material<'_> {
         if self.left_out {
             head.push(assistant_item("[abide note] Earlier turns are not shown; the records have them.".to_owned()));
         }
-        head
+        head.into_iter().collect()
     }
 
     /// The turn's rounds within this room, and the recap where a new one was needed.
@@ -230,47 +230,38 @@ impl Material<'_> {
         let covered = recorded.map_or(0, |made| now.rounds_up_to(made.through_round));
         let as_is = match recorded.filter(|_| covered > 0) {
             Some(made) => now.after_recap(covered, &made.recap, RESULT_SHOWN_BYTES),
-            None => now.pieces.iter().flat_map(|piece| piece.items(RESULT_SHOWN_BYTES)).collect(),
+            None => counted(now.pieces, RESULT_SHOWN_BYTES),
         };
-        let as_is = Tail::of(as_is, None);
         if as_is.tokens <= room {
-            return Some(as_is);
+            return Some(Tail { counted: as_is, checkpoint: None });
         }
         let most = now.most_recapped();
         let roomy = (covered + 1..=most)
             .map(|rounds| self.recapped(now, rounds, RESULT_SHOWN_BYTES))
-            .find(|tail| tail.tokens <= fraction_of(room, RECAP_TARGET));
+            .find(|tail| tail.counted.tokens <= fraction_of(room, RECAP_TARGET));
         let tight = || [RESULT_SHOWN_BYTES, RESULT_PREVIEW_BYTES].map(|bytes| self.recapped(now, most, bytes));
-        roomy.or_else(|| tight().into_iter().find(|tail| tail.tokens <= room))
+        roomy.or_else(|| tight().into_iter().find(|tail| tail.counted.tokens <= room))
     }
 
     fn recapped(&self, now: &Now<'_>, rounds: usize, result_bytes: usize) -> Tail {
         let Some(through_round) = now.rounds().nth(rounds.wrapping_sub(1)).map(|round| round.round) else {
-            return Tail::of(now.pieces.iter().flat_map(|piece| piece.items(result_bytes)).collect(), None);
+            return Tail { counted: counted(now.pieces, result_bytes), checkpoint: None };
         };
         let recap = now.recap(rounds);
-        let items = now.after_recap(rounds, &recap, result_bytes);
-        Tail::of(items, Some(Checkpoint { through_round, recap }))
+        let counted = now.after_recap(rounds, &recap, result_bytes);
+        Tail { counted, checkpoint: Some(Checkpoint { through_round, recap }) }
     }
 }
 
 /// The rounds of the turn that runs, as they are shown.
 struct Tail {
-    items: Vec<Item>,
-    /// By guess.
-    tokens: u64,
+    counted: CountedItems,
     checkpoint: Option<Checkpoint>,
-}
-
-impl Tail {
-    fn of(items: Vec<Item>, checkpoint: Option<Checkpoint>) -> Tail {
-        Tail { tokens: sum_tokens(&items), items, checkpoint }
-    }
 }
 
 impl Now<'_> {
     fn rounds(&self) -> impl Iterator<Item = &super::talk::Round> {
-        self.pieces.iter().filter_map(|piece| match piece {
+        self.pieces.iter().filter_map(|entry| match entry.piece() {
             Piece::Round(round) => Some(round),
             Piece::Heard(_) | Piece::Note(_) => None,
         })
@@ -302,21 +293,28 @@ impl Now<'_> {
     }
 
     /// The recap of the first rounds, what others said meanwhile, and the rest as it was.
-    fn after_recap(&self, rounds: usize, recap: &str, result_bytes: usize) -> Vec<Item> {
+    fn after_recap(&self, rounds: usize, recap: &str, result_bytes: usize) -> CountedItems {
         let label = "[abide recap of the first rounds of this turn, from the records]";
-        let mut items = vec![assistant_item(format!("{label}\n{}", barred(recap)))];
+        let mut items: CountedItems = iter::once(assistant_item(format!("{label}\n{}", barred(recap)))).collect();
         let mut seen = 0;
-        for piece in self.pieces {
-            if matches!(piece, Piece::Round(_)) {
+        for entry in self.pieces {
+            if matches!(entry.piece(), Piece::Round(_)) {
                 seen += 1;
                 if seen <= rounds {
                     continue;
                 }
             }
-            items.extend(piece.items(result_bytes));
+            items.append(&entry.items_within(result_bytes));
         }
         items
     }
+}
+
+/// The items of these pieces, with so many bytes of each result.
+fn counted(pieces: &[Entry], result_bytes: usize) -> CountedItems {
+    let mut items = CountedItems::default();
+    pieces.iter().for_each(|entry| items.append(&entry.items_within(result_bytes)));
+    items
 }
 
 /// As much of the text as takes so many tokens. It was written for a model that had more room.
@@ -346,10 +344,6 @@ fn older(before: &[Spoken], costs: &[u64], room: u64) -> Older {
     let turns = before.len().saturating_sub(kept.count()).max(1);
     let through = before[..turns].last().map_or(0, |turn| turn.last_seq);
     Older { turns, messages: messages_in(&before[..turns]), through }
-}
-
-fn sum_tokens(items: &[Item]) -> u64 {
-    items.iter().map(tokens_of).sum()
 }
 
 fn fraction_of(of: u64, (numerator, denominator): (u64, u64)) -> u64 {

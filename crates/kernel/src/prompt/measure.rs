@@ -86,6 +86,6 @@ impl Prompt {
     /// What it is guessed to take, tools aside.
     #[must_use]
     pub fn tokens(&self) -> u64 {
-        tokens(&self.system) + self.items.iter().map(tokens_of).sum::<u64>()
+        tokens(&self.system) + self.items.iter().map(|item| tokens_of(item)).sum::<u64>()
     }
 }

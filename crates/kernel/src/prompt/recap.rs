@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -128,13 +129,13 @@ pub fn summary_request(before: Option<&Summary>, talk: &[Spoken], older: &Older,
     }
     kept.reverse();
     text.push_str(&kept.join("\n"));
-    Prompt { system: words::SUMMARISE.to_owned(), items: vec![assistant_item(text)], stable: 0 }
+    Prompt { system: words::SUMMARISE.to_owned(), items: vec![Arc::new(assistant_item(text))], stable: 0 }
 }
 
 fn transcript(turn: &Spoken) -> String {
     let mut text = format!("turn {} at {}", turn.turn_index, turn.at);
-    for piece in &turn.pieces {
-        let told = match piece {
+    for entry in &turn.pieces {
+        let told = match entry.piece() {
             Piece::Heard(message) => {
                 let said = message.text.clone().or_else(|| message.json.as_ref().map(|json| json.to_string()));
                 format!("{} ({}): {}", message.origin.kind, message.trust, said.unwrap_or_default())
@@ -176,7 +177,7 @@ pub fn digest(before: Option<&Summary>, talk: &[Spoken], older: &Older) -> Strin
 }
 
 fn in_two_lines(turn: &Spoken) -> String {
-    let asked = turn.pieces.iter().find_map(|piece| match piece {
+    let asked = turn.pieces.iter().find_map(|entry| match entry.piece() {
         Piece::Heard(message) => {
             let text = message.text.clone().or_else(|| message.json.as_ref().map(|json| json.to_string()));
             Some(format!("{}: {}", message.origin.kind, quote_line(&text.unwrap_or_default(), SAID_BYTES)))
@@ -201,6 +202,6 @@ fn in_two_lines(turn: &Spoken) -> String {
 
 /// How many messages go out of sight with these turns.
 pub(super) fn messages_in(turns: &[Spoken]) -> u64 {
-    let heard = |turn: &Spoken| turn.pieces.iter().filter(|piece| matches!(piece, Piece::Heard(_))).count();
+    let heard = |turn: &Spoken| turn.pieces.iter().filter(|entry| matches!(entry.piece(), Piece::Heard(_))).count();
     u64::try_from(turns.iter().map(heard).sum::<usize>()).unwrap_or(u64::MAX)
 }

@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::image::{images_in, left_out};
 use super::talk::{Piece, Spoken};
 use crate::message::Message;
@@ -29,25 +31,31 @@ pub(super) fn without_later_images(turn: &mut Spoken) {
 /// Takes the images out of a turn. True: there were some.
 fn strip(turn: &mut Spoken) -> bool {
     let mut any = false;
-    for piece in &mut turn.pieces {
-        match piece {
+    for entry in turn.pieces.iter_mut().filter(|entry| has_images(entry.piece())) {
+        any = true;
+        match entry.change() {
             Piece::Heard(message) => {
-                let json = message.json.as_ref().filter(|json| !images_in(json).0.is_empty());
-                if let Some(json) = json.map(|json| left_out(json, WHY)) {
-                    *message = Arc::new(Message { json: Some(json.into()), ..Message::clone(message) });
-                    any = true;
-                }
+                let json = message.json.as_ref().map(|json| left_out(json, WHY));
+                *message = Arc::new(Message { json: json.map(Into::into), ..Message::clone(message) });
             }
             Piece::Round(round) => {
-                for (_, result) in round.outcomes.values_mut() {
-                    if !images_in(result).0.is_empty() {
-                        *result = left_out(result, WHY);
-                        any = true;
-                    }
-                }
+                let with_images = round.outcomes.values_mut().filter(|(_, result)| contains_images(result));
+                with_images.for_each(|(_, result)| *result = left_out(result, WHY));
             }
             Piece::Note(_) => {}
         }
     }
     any
+}
+
+fn has_images(piece: &Piece) -> bool {
+    match piece {
+        Piece::Heard(message) => message.json.as_ref().is_some_and(|json| contains_images(json)),
+        Piece::Round(round) => round.outcomes.values().any(|(_, result)| contains_images(result)),
+        Piece::Note(_) => false,
+    }
+}
+
+fn contains_images(json: &Value) -> bool {
+    !images_in(json).0.is_empty()
 }

@@ -1,10 +1,12 @@
 //! What was said and done, turn by turn, read off the facts. Facts that are about something else are passed over.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
+use super::counted::CountedItems;
 use super::quote::{barred, plain, quote_line};
 use super::{CallResult, Item, Part, SealedReasoning, refused, words};
 use crate::fact::{CallRecord, Fact};
@@ -31,9 +33,17 @@ pub struct Spoken {
     pub at: Time,
     /// Its last fact so far.
     pub last_seq: Seq,
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<Entry>,
     /// A provider refused a request of it as one that makes no sense.
     pub refused: bool,
+}
+
+/// A piece of a turn, and the items that it is shown as. They are made when they are first asked for, and forgotten when
+/// the piece changes.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    piece: Piece,
+    items: OnceLock<CountedItems>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -57,21 +67,57 @@ pub struct Round {
 
 impl Spoken {
     pub fn rounds(&self) -> impl DoubleEndedIterator<Item = &Round> {
-        self.pieces.iter().filter_map(|piece| match piece {
+        self.pieces.iter().filter_map(|entry| match entry.piece() {
             Piece::Round(round) => Some(round),
             Piece::Heard(_) | Piece::Note(_) => None,
         })
     }
 
+    /// What it is estimated to take in a prompt.
+    pub(super) fn tokens(&self) -> u64 {
+        self.pieces.iter().map(|entry| entry.items().tokens).sum()
+    }
+}
+
+impl Entry {
+    fn new(piece: Piece) -> Entry {
+        Entry { piece, items: OnceLock::new() }
+    }
+
+    #[must_use]
+    pub fn piece(&self) -> &Piece {
+        &self.piece
+    }
+
+    pub(super) fn change(&mut self) -> &mut Piece {
+        self.items = OnceLock::new();
+        &mut self.piece
+    }
+
     /// As a model is shown it.
     #[must_use]
-    pub fn items(&self) -> Vec<Item> {
-        self.pieces.iter().flat_map(|piece| piece.items(limits::RESULT_SHOWN_BYTES)).collect()
+    pub fn items(&self) -> &CountedItems {
+        self.items.get_or_init(|| self.piece.items(limits::RESULT_SHOWN_BYTES).into_iter().collect())
+    }
+
+    /// The same with at most so many bytes of each result.
+    pub(super) fn items_within(&self, result_bytes: usize) -> Cow<'_, CountedItems> {
+        match result_bytes {
+            limits::RESULT_SHOWN_BYTES => Cow::Borrowed(self.items()),
+            fewer => Cow::Owned(self.piece.items(fewer).into_iter().collect()),
+        }
+    }
+}
+
+/// The items follow from the piece.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.piece == other.piece
     }
 }
 
 impl Piece {
-    pub(super) fn items(&self, result_bytes: usize) -> Vec<Item> {
+    fn items(&self, result_bytes: usize) -> Vec<Item> {
         match self {
             Piece::Heard(message) => vec![heard(message)],
             Piece::Round(round) => round.items(result_bytes),
@@ -234,7 +280,7 @@ impl Talk {
             Fact::TurnStarted(fact) => {
                 self.forget_vain_tries(&fact.message_id);
                 self.turns.push(Spoken {
-                    pieces: vec![self.message(&fact.message_id)],
+                    pieces: vec![Entry::new(self.message(&fact.message_id))],
                     exec_id: fact.exec_id,
                     message_id: fact.message_id,
                     turn_index: fact.turn_index,
@@ -282,7 +328,7 @@ impl Talk {
         };
         if let Some(turn) = self.turns.last_mut() {
             turn.last_seq = seq;
-            turn.pieces.extend(piece);
+            turn.pieces.extend(piece.map(Entry::new));
             refused::without_later_images(turn);
         }
     }
@@ -309,11 +355,8 @@ impl FromIterator<Told> for Talk {
 }
 
 fn finished(turn: &mut Spoken, call_id: CallId, status: ToolStatus, result: Value) {
-    let rounds = turn.pieces.iter_mut().rev().filter_map(|piece| match piece {
-        Piece::Round(round) => Some(round),
-        Piece::Heard(_) | Piece::Note(_) => None,
-    });
-    if let Some(round) = rounds.into_iter().next() {
+    let last = turn.pieces.iter_mut().rev().find(|entry| matches!(entry.piece(), Piece::Round(_)));
+    if let Some(Piece::Round(round)) = last.map(Entry::change) {
         round.outcomes.insert(call_id, (status, result));
     }
 }

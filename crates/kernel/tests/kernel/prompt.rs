@@ -35,6 +35,11 @@ pub fn talk(told: &[Told]) -> Vec<Spoken> {
     told.iter().cloned().collect::<Talk>().turns
 }
 
+/// A turn as it is shown.
+pub fn items(turn: &Spoken) -> Vec<Item> {
+    turn.pieces.iter().flat_map(|entry| &entry.items().items).map(|item| Item::clone(item)).collect()
+}
+
 pub fn shown_in(story: &Story, room: Room, surroundings: &Surroundings) -> Shown {
     let situation = Situation::of(&story.state).expect("a turn runs");
     let after = situation.summary.as_ref().map_or(0, |summary| summary.through);
@@ -60,7 +65,7 @@ fn prompt(story: &Story) -> Prompt {
 
 /// The conversation as text, one line of who before each item.
 pub fn text(prompt: &Prompt) -> String {
-    let items = prompt.items.iter().map(|item| match item {
+    let items = prompt.items.iter().map(|item| match &**item {
         Item::User { parts } => {
             let parts = parts.iter().map(|part| match part {
                 Part::Text(text) => text.clone(),
@@ -204,14 +209,14 @@ const ATTEMPTS: &[&str] = &[
 /// Every line of the prompt that begins as a label does, and who says what in which order.
 fn labels(prompt: &Prompt) -> (Vec<&'static str>, Vec<String>) {
     let ends = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
-    let roles = prompt.items.iter().map(|item| match item {
+    let roles = prompt.items.iter().map(|item| match &**item {
         Item::User { .. } => "user",
         Item::Assistant { .. } => "assistant",
         Item::Results { .. } => "results",
     });
     let mut texts = vec![prompt.system.clone()];
     for item in &prompt.items {
-        match item {
+        match &**item {
             Item::User { parts } => texts.extend(parts.iter().filter_map(|part| match part {
                 Part::Text(text) => Some(text.clone()),
                 Part::Image(_) => None,
@@ -698,7 +703,7 @@ fn pictures(story: &Story) -> (usize, usize) {
         Item::Results { results } => results.iter().map(|result| result.images.len()).sum(),
     };
     let left_out = text(&prompt).matches("(an image that is not shown: a request that it was in was refused").count();
-    (prompt.items.iter().map(shown).sum(), left_out)
+    (prompt.items.iter().map(|item| shown(item)).sum(), left_out)
 }
 
 /// Shown again, a picture that a provider stumbled over would spoil every request after that.

@@ -7,14 +7,14 @@ use abide_kernel::limits::{RESULT_PREVIEW_BYTES, RESULT_SHOWN_BYTES, SUMMARY_BYT
 use abide_kernel::prompt::assemble::{Guide, Material, Older, Room, Shown, Surroundings, digest, summary_request};
 use abide_kernel::prompt::measure::{tokens, tokens_of};
 use abide_kernel::prompt::situation::{Situation, Summary};
-use abide_kernel::prompt::talk::Told;
+use abide_kernel::prompt::talk::{Talk, Told};
 use abide_kernel::prompt::{CallResult, Image, Item, Part, SealedReasoning};
 use abide_kernel::state::token_calibration::TokenCalibration;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
 
 use crate::golden::golden;
-use crate::prompt::{calls, finish, long_turn, narrow, ready, said, shown_in, story, talk, text, told};
+use crate::prompt::{calls, finish, items, long_turn, narrow, ready, said, shown_in, story, talk, text, told};
 use crate::story::Story;
 
 #[test]
@@ -193,7 +193,8 @@ fn older(turns: usize) -> Older {
 fn asked(story: &Story, most_tokens: u64) -> (usize, Vec<usize>, bool) {
     let turns = talk(&told(story));
     let request = summary_request(None, &turns, &older(4), most_tokens);
-    let [Item::User { parts }] = &request.items[..] else { panic!("{request:?}") };
+    let [item] = &request.items[..] else { panic!("{request:?}") };
+    let Item::User { parts } = &**item else { panic!("{item:?}") };
     let [Part::Text(text)] = &parts[..] else { panic!("{parts:?}") };
     let shown = text.strip_prefix("[abide to be summarised]\n").unwrap();
     let named = (0..6).filter(|number| shown.contains(&format!("question{number} "))).collect();
@@ -286,7 +287,7 @@ fn a_long_result_is_shown_by_its_beginning_and_its_end() {
         let ids = calls(&mut story, "", &[json!({ "path": "a" })]);
         let result = json!({ "content": format!("{before}{}{after}", "é".repeat(RESULT_SHOWN_BYTES)) });
         finish(&mut story, ids[0].clone(), result.clone());
-        let items = talk(&told(&story))[0].items();
+        let items = items(&talk(&told(&story))[0]);
         let Some(Item::Results { results }) = items.last() else { panic!("{items:?}") };
         let whole = result.to_string();
         let (head, rest) = results[0].content.split_once(" …").unwrap();
@@ -384,7 +385,7 @@ fn a_call_that_was_not_run_says_so() {
     finish(&mut story, ids[0].clone(), json!({ "content": "" }));
     said(&mut story, "Done.");
     let facts = told(&story).into_iter().filter(|told| told.fact.kind() != "tool.finished");
-    let items: Vec<Item> = talk(&facts.collect::<Vec<_>>())[0].items();
+    let items: Vec<Item> = items(&talk(&facts.collect::<Vec<_>>())[0]);
     let results = items.iter().find_map(|item| if let Item::Results { results } = item { Some(results) } else { None });
     let result = &results.unwrap()[0];
     let content: Value = serde_json::from_str(&result.content).unwrap();
@@ -400,7 +401,7 @@ fn images_that_follow_a_refused_request_are_left_out() {
     let ids = calls(&mut story, "", &[json!({ "path": "shot.png" })]);
     finish(&mut story, ids[0].clone(), json!({ "image": { "media_type": "image/png", "data": PNG } }));
     let images = |facts: &[Told]| {
-        let items = talk(facts)[0].items();
+        let items = items(&talk(facts)[0]);
         let counted = items.iter().map(|item| match item {
             Item::Results { results } => results.iter().map(|result| result.images.len()).sum(),
             Item::User { .. } | Item::Assistant { .. } => 0,
@@ -417,6 +418,33 @@ fn images_that_follow_a_refused_request_are_left_out() {
     let at = facts[begun].at;
     facts.insert(begun + 1, Told { seq: 0, at, fact: failed.into() });
     assert_eq!(images(&facts), 0);
+    items_follow_the_facts(&facts);
+}
+
+/// Items that were made early are those that would be made now, after each fact.
+fn items_follow_the_facts(facts: &[Told]) {
+    let shown = |talk: &Talk| talk.turns.iter().map(items).collect::<Vec<_>>();
+    let mut kept = Talk::default();
+    for (index, fact) in facts.iter().enumerate() {
+        kept.tell(fact.clone());
+        let anew: Talk = facts[..=index].iter().cloned().collect();
+        assert_eq!(shown(&kept), shown(&anew), "after {}", fact.fact.kind());
+    }
+}
+
+#[test]
+fn items_that_are_kept_follow_the_facts() {
+    let mut story = story("operator read");
+    for round in 0..3 {
+        let inputs = [json!({ "path": "a" }), json!({ "path": "b" })];
+        for (index, id) in calls(&mut story, &format!("Round {round}."), &inputs).into_iter().enumerate() {
+            finish(&mut story, id, json!({ "content": index }));
+        }
+    }
+    said(&mut story, "Read.");
+    story.tell("operator and now?").unwrap();
+    said(&mut story, "");
+    items_follow_the_facts(&told(&story));
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Anthropic's Messages.
 
+use std::borrow::Cow;
+
 use abide_kernel::prompt::{CallResult, Image, Item, Part, Prompt};
 use serde_json::{Value, json};
 
 use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
+use super::spelling::Body;
+use super::written::{Fragment, Place, WrittenItem, WrittenItems};
 use super::{Remote, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::{Tool, ToolSet};
@@ -14,85 +18,111 @@ const CACHE_REACH: usize = 18;
 
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet) -> String {
-    let mut body = json!({
-        "model": remote.model,
-        "max_tokens": remote.card.max_output_tokens,
-        "stream": true,
-        "messages": messages(remote, prompt),
-    });
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet, written: &mut WrittenItems) -> String {
+    let mut body = Body::new(written.bytes());
+    body.field("max_tokens", &remote.card.max_output_tokens);
+    let items = written.update(remote, &prompt.items, |item| fragments(remote, item));
+    write_messages(body.value("messages"), items, prompt.stable);
+    body.field("model", &remote.model);
+    body.field("stream", &true);
     if !prompt.system.trim().is_empty() {
-        body["system"] = json!([marked(json!({ "type": "text", "text": prompt.system }))]);
+        body.list("system", [marked(&said(&prompt.system).to_string())]);
     }
-    let tools = tools.as_slice();
-    let (last, others) = match tools.split_last() {
-        Some((last, others)) => (Some(marked(tool(last)).to_string()), others),
-        None => (None, tools),
-    };
-    spelling::request(&body, others.iter().map(|tool| TOOLS.write(tool).into()).chain(last.map(Into::into)))
+    if let Some((last, others)) = tools.as_slice().split_last() {
+        let others = others.iter().map(|tool| Cow::Borrowed(TOOLS.write(tool)));
+        body.list("tools", others.chain([marked(TOOLS.write(last)).into()]));
+    }
+    body.end()
 }
 
 fn tool(tool: &Tool) -> Value {
     json!({ "name": tool.name, "description": tool.description, "input_schema": tool.schema() })
 }
 
-/// Up to here the provider is to keep what it has read. Four marks count in one request.
-fn marked(mut block: Value) -> Value {
-    block["cache_control"] = json!({ "type": "ephemeral" });
-    block
+/// The JSON of a block up to which the provider is to keep what it has read. Four marks count in one request.
+fn marked(block: &str) -> String {
+    let fields = block.strip_prefix('{').unwrap_or(block);
+    format!(r#"{{"cache_control":{{"type":"ephemeral"}},{fields}"#)
 }
 
-fn messages(remote: &Remote, prompt: &Prompt) -> Vec<Value> {
-    let mut talk: Vec<(&str, Vec<Value>)> = Vec::new();
-    // Where each stable item ends: its message, its block, and how many blocks there are until then.
-    let mut ends: Vec<(usize, usize, usize)> = Vec::new();
+fn write_messages(text: &mut String, items: &[WrittenItem], stable: usize) {
+    let marks = marks(items, stable);
+    let mut before = None;
+    text.push('[');
+    for (index, item) in items.iter().enumerate() {
+        for (at, Fragment { place, json }) in item.fragments.iter().enumerate() {
+            // Results have to stand in the message after their calls, whatever else is in it.
+            match before.replace(*place) {
+                Some(before) if before == *place => text.push(','),
+                Some(before) => {
+                    end_message(text, before);
+                    text.push_str(r#",{"content":["#);
+                }
+                None => text.push_str(r#"{"content":["#),
+            }
+            if at + 1 == item.fragments.len() && marks.contains(&Some(index)) {
+                text.push_str(&marked(json));
+            } else {
+                text.push_str(json);
+            }
+        }
+    }
+    if let Some(before) = before {
+        end_message(text, before);
+    }
+    text.push(']');
+}
+
+fn end_message(text: &mut String, place: Place) {
+    let role = if place == Place::AssistantBlock { "assistant" } else { "user" };
+    text.push_str(&format!(r#"],"role":"{role}"}}"#));
+}
+
+/// The items whose last blocks are marked: the last of those that stay, and one that the provider still finds from there.
+fn marks(items: &[WrittenItem], stable: usize) -> [Option<usize>; 2] {
+    // Where each of them ends, in blocks from the first.
     let mut count = 0;
-    for (index, item) in prompt.items.iter().enumerate() {
-        let (role, blocks) = blocks(remote, item);
-        if blocks.is_empty() {
-            continue;
-        }
-        count += blocks.len();
-        // Results have to stand in the message after their calls, whatever else is in it.
-        match talk.last_mut() {
-            Some((last, said)) if *last == role => said.extend(blocks),
-            Some(_) | None => talk.push((role, blocks)),
-        }
-        if index < prompt.stable {
-            ends.push((talk.len() - 1, talk[talk.len() - 1].1.len() - 1, count));
-        }
-    }
-    let last = ends.last().copied();
-    let before = last.and_then(|(.., at)| ends.iter().rev().find(|(.., end)| end + CACHE_REACH <= at).copied());
-    for (message, block, _) in before.into_iter().chain(last) {
-        let block = &mut talk[message].1[block];
-        *block = marked(block.take());
-    }
-    talk.into_iter().map(|(role, content)| json!({ "role": role, "content": content })).collect()
+    let ends = items.iter().take(stable).enumerate().filter(|(_, item)| !item.fragments.is_empty());
+    let ends: Vec<(usize, usize)> = ends
+        .map(|(index, item)| {
+            count += item.fragments.len();
+            (index, count)
+        })
+        .collect();
+    let before = ends.iter().rev().find(|(_, end)| end + CACHE_REACH <= count);
+    [before, ends.last()].map(|end| end.map(|(index, _)| *index))
 }
 
-fn blocks(remote: &Remote, item: &Item) -> (&'static str, Vec<Value>) {
+fn fragments(remote: &Remote, item: &Item) -> Vec<Fragment> {
     match item {
-        Item::User { parts } => ("user", parts.iter().filter_map(|part| said(remote, part)).collect()),
+        Item::User { parts } => {
+            parts.iter().filter_map(|part| shown(remote, part)).map(Fragment::at(Place::UserBlock)).collect()
+        }
         Item::Assistant { text, calls, thought } => {
             let parts = remote.parts(text, calls, thought.as_ref());
-            ("assistant", parts.into_iter().map(answered).collect())
+            parts.into_iter().map(answered).map(Fragment::at(Place::AssistantBlock)).collect()
         }
-        Item::Results { results } => ("user", results.iter().map(|result| came(remote, result)).collect()),
+        Item::Results { results } => {
+            results.iter().map(|result| came(remote, result)).map(Fragment::at(Place::UserBlock)).collect()
+        }
     }
 }
 
-fn said(remote: &Remote, part: &Part) -> Option<Value> {
+fn shown(remote: &Remote, part: &Part) -> Option<Value> {
     match part {
         // The provider takes no empty text.
-        Part::Text(text) => (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text })),
+        Part::Text(text) => (!text.trim().is_empty()).then(|| said(text)),
         Part::Image(image) => Some(picture(remote, image)),
     }
 }
 
+fn said(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
 fn picture(remote: &Remote, image: &Image) -> Value {
     if !remote.card.images {
-        return json!({ "type": "text", "text": spelling::unseen(image) });
+        return said(&spelling::unseen(image));
     }
     let source = json!({ "type": "base64", "media_type": image.media_type, "data": image.data });
     json!({ "type": "image", "source": source })
@@ -100,7 +130,7 @@ fn picture(remote: &Remote, image: &Image) -> Value {
 
 fn answered(part: Shown<'_>) -> Value {
     match part {
-        Shown::Text(text) => json!({ "type": "text", "text": text }),
+        Shown::Text(text) => said(text),
         Shown::Call(call) => json!({
             "type": "tool_use",
             "id": spelling::call_id(&call.call_id),
@@ -114,7 +144,7 @@ fn answered(part: Shown<'_>) -> Value {
 fn came(remote: &Remote, result: &CallResult) -> Value {
     let mut content = json!(result.content);
     if !result.images.is_empty() {
-        let text = said(remote, &Part::Text(result.content.clone()));
+        let text = shown(remote, &Part::Text(result.content.clone()));
         content = text.into_iter().chain(result.images.iter().map(|image| picture(remote, image))).collect();
     }
     let mut block =

@@ -7,21 +7,27 @@ use serde_json::{Map, Value, json};
 
 use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
+use super::spelling::{Body, push_joined};
+use super::written::{Fragment, Place, WrittenItem, WrittenItems};
 use super::{Remote, details, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::{Tool, ToolSet};
 
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet) -> String {
-    let mut body = json!({
-        "model": remote.model,
-        "stream": true,
-        "stream_options": { "include_usage": true },
-        "messages": messages(remote, prompt),
-    });
-    body[max_tokens(&remote.provider.base_url)] = json!(remote.card.max_output_tokens);
-    spelling::request(&body, tools.iter().map(|tool| TOOLS.write(tool).into()))
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet, written: &mut WrittenItems) -> String {
+    let mut body = Body::new(written.bytes());
+    let max_tokens = max_tokens(&remote.provider.base_url);
+    body.field(max_tokens, &remote.card.max_output_tokens);
+    let items = written.update(remote, &prompt.items, |item| fragments(remote, item));
+    write_messages(body.value("messages"), &prompt.system, items);
+    body.field("model", &remote.model);
+    body.field("stream", &true);
+    body.field("stream_options", &json!({ "include_usage": true }));
+    if !tools.as_slice().is_empty() {
+        body.list("tools", tools.iter().map(|tool| TOOLS.write(tool)));
+    }
+    body.end()
 }
 
 /// OpenAI itself takes the new name only; the others know the old one, and few the new.
@@ -35,60 +41,74 @@ fn tool(tool: &Tool) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-fn messages(remote: &Remote, prompt: &Prompt) -> Vec<Value> {
-    let mut talk = Vec::new();
-    if !prompt.system.trim().is_empty() {
-        talk.push(json!({ "role": "system", "content": prompt.system }));
+/// What is said to the model one after another is one message: many templates know nothing else.
+fn write_messages(text: &mut String, system: &str, items: &[WrittenItem]) {
+    text.push('[');
+    if !system.trim().is_empty() {
+        text.push_str(&json!({ "role": "system", "content": system }).to_string());
     }
     // Adjacent messages to the model are joined into one: many chat templates require it.
-    let mut waiting: Vec<Cow<'_, Part>> = Vec::new();
-    for item in &prompt.items {
-        match item {
-            Item::User { parts } => waiting.extend(parts.iter().map(Cow::Borrowed)),
-            Item::Assistant { text, calls, thought } => {
-                talk.extend(said(remote, &std::mem::take(&mut waiting)));
-                talk.extend(answered(remote.parts(text, calls, thought.as_ref())));
-            }
-            Item::Results { results } => {
-                talk.extend(said(remote, &std::mem::take(&mut waiting)));
-                for result in results {
-                    talk.push(came(result));
-                    waiting.extend(pictures(result).into_iter().map(Cow::Owned));
-                }
-            }
+    let fragments: Vec<&Fragment> = items.iter().flat_map(|item| &item.fragments).collect();
+    for fragments in fragments.chunk_by(|one, next| one.place.is_of_user() && next.place.is_of_user()) {
+        if let [Fragment { place: Place::Gap, .. }] = fragments {
+            continue;
+        }
+        if !text.ends_with('[') {
+            text.push(',');
+        }
+        match fragments {
+            [Fragment { place: Place::Message, json }] => text.push_str(json),
+            said => write_user_message(text, said),
         }
     }
-    talk.extend(said(remote, &waiting));
-    talk
+    text.push(']');
 }
 
 /// As plain text where it is nothing else: not every server takes parts.
-fn said(remote: &Remote, parts: &[Cow<'_, Part>]) -> Option<Value> {
-    let texts = parts.iter().map(|part| match &**part {
-        Part::Image(image) => Cow::Owned(spelling::unseen(image)),
-        Part::Text(text) => Cow::Borrowed(text.as_str()),
-    });
-    let content = if parts.iter().any(|part| seen(remote, part).is_some()) {
-        let shown = parts.iter().zip(texts).filter_map(|(part, text)| match seen(remote, part) {
-            Some(image) => Some(picture(image)),
-            None => (!text.is_empty()).then(|| json!({ "type": "text", "text": text })),
-        });
-        Value::from_iter(shown)
+fn write_user_message(text: &mut String, said: &[&Fragment]) {
+    text.push_str(r#"{"content":"#);
+    if said.iter().all(|fragment| fragment.place == Place::UserText) {
+        text.push('"');
+        push_joined(text, r"\n\n", said.iter().map(|fragment| fragment.unquoted()));
+        text.push('"');
     } else {
-        let texts: Vec<Cow<'_, str>> = texts.filter(|text| !text.is_empty()).collect();
-        if texts.is_empty() {
-            return None;
+        text.push('[');
+        push_joined(text, ",", said.iter().map(|fragment| block(fragment)));
+        text.push(']');
+    }
+    text.push_str(r#","role":"user"}"#);
+}
+
+fn block(fragment: &Fragment) -> Cow<'_, str> {
+    match fragment.place {
+        Place::UserText => format!(r#"{{"text":{},"type":"text"}}"#, fragment.json).into(),
+        Place::UserBlock | Place::AssistantBlock | Place::Message | Place::Gap => fragment.json.as_str().into(),
+    }
+}
+
+fn fragments(remote: &Remote, item: &Item) -> Vec<Fragment> {
+    match item {
+        Item::User { parts } => parts.iter().filter_map(|part| said(remote, part)).collect(),
+        Item::Assistant { text, calls, thought } => {
+            let message = answered(remote.parts(text, calls, thought.as_ref()));
+            vec![message.map_or_else(Fragment::gap, Fragment::at(Place::Message))]
         }
-        Value::from(texts.join("\n\n"))
-    };
-    Some(json!({ "role": "user", "content": content }))
+        Item::Results { results } if results.is_empty() => vec![Fragment::gap()],
+        Item::Results { results } => {
+            let messages = results.iter().map(came).map(Fragment::at(Place::Message));
+            let pictures = results.iter().flat_map(pictures);
+            messages.chain(pictures.filter_map(|part| said(remote, &part))).collect()
+        }
+    }
 }
 
 /// The image, if the model can look at it.
-fn seen<'a>(remote: &Remote, part: &'a Part) -> Option<&'a Image> {
+fn said(remote: &Remote, part: &Part) -> Option<Fragment> {
+    let text = |text: &str| Fragment::at(Place::UserText)(text.into());
     match part {
-        Part::Image(image) => remote.card.images.then_some(image),
-        Part::Text(_) => None,
+        Part::Text(said) => (!said.is_empty()).then(|| text(said)),
+        Part::Image(image) if remote.card.images => Some(Fragment::at(Place::UserBlock)(picture(image))),
+        Part::Image(image) => Some(text(&spelling::unseen(image))),
     }
 }
 

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
+use super::spelling::Body;
+use super::written::{Fragment, Place, WrittenItems};
 use super::{Remote, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::{Tool, ToolSet};
@@ -15,22 +17,26 @@ const PHASE: &str = "phase";
 
 static TOOLS: spelling::Tools = spelling::Tools::spelled(tool);
 
-pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet) -> String {
-    let mut body = json!({
-        "model": remote.model,
-        "max_output_tokens": remote.card.max_output_tokens,
-        "stream": true,
-        "store": false,
-        "prompt_cache_key": cache_key(prompt),
-        "input": prompt.items.iter().flat_map(|item| items(remote, item)).collect::<Vec<_>>(),
-    });
+pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet, written: &mut WrittenItems) -> String {
+    let mut body = Body::new(written.bytes());
     if reasons(&remote.model) {
-        body["include"] = json!(["reasoning.encrypted_content"]);
+        body.field("include", &["reasoning.encrypted_content"]);
     }
+    let write = |item: &Item| items(remote, item).into_iter().map(Fragment::at(Place::Message)).collect();
+    let items = written.update(remote, &prompt.items, write);
+    body.list("input", items.iter().flat_map(|item| &item.fragments).map(|fragment| &fragment.json));
     if !prompt.system.trim().is_empty() {
-        body["instructions"] = json!(prompt.system);
+        body.field("instructions", &prompt.system);
     }
-    spelling::request(&body, tools.iter().map(|tool| TOOLS.write(tool).into()))
+    body.field("max_output_tokens", &remote.card.max_output_tokens);
+    body.field("model", &remote.model);
+    body.field("prompt_cache_key", &cache_key(prompt));
+    body.field("store", &false);
+    body.field("stream", &true);
+    if !tools.as_slice().is_empty() {
+        body.list("tools", tools.iter().map(|tool| TOOLS.write(tool)));
+    }
+    body.end()
 }
 
 /// Those that do not refuse to be asked for their reasoning. Of others nobody knows, and they do not mind.

@@ -1,5 +1,6 @@
 //! The parts of a request that are the same in every protocol: ids and names within the letters that providers accept,
-//! inputs as objects, and the tools at the end of a request.
+//! inputs as objects, the tools,
+//! and the fields of a request.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,6 +8,7 @@ use std::sync::OnceLock;
 
 use abide_kernel::id::CallId;
 use abide_kernel::prompt::Image;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::tools::{self, Tool};
@@ -70,17 +72,50 @@ impl Tools {
     }
 }
 
-/// The bytes of a request: its fields, and at its end the tools, as they were written before.
-pub(super) fn request<'a>(fields: &Value, tools: impl Iterator<Item = Cow<'a, str>>) -> String {
-    let mut text = serde_json::to_string(fields).unwrap_or_default();
-    let mut before = r#","tools":["#;
-    // The brace at the end of the fields.
-    text.pop();
-    for tool in tools {
-        text.push_str(before);
-        text.push_str(&tool);
-        before = ",";
+/// The bytes of a request, field by field. Fields keep their order: a provider's cache compares bytes.
+pub(super) struct Body(String);
+
+/// What a body has beside the conversation, about: the tools take most of it.
+const FIXED_BYTES: usize = 40 << 10;
+
+impl Body {
+    /// With room for so much of a conversation.
+    pub(super) fn new(conversation_bytes: usize) -> Body {
+        Body(String::with_capacity(FIXED_BYTES + conversation_bytes))
     }
-    text.push_str(if before == "," { "]}" } else { "}" });
-    text
+
+    pub(super) fn field(&mut self, name: &str, value: &impl Serialize) {
+        let json = serde_json::to_string(value).unwrap_or_default();
+        self.value(name).push_str(&json);
+    }
+
+    /// A list of what is JSON already.
+    pub(super) fn list<T: AsRef<str>>(&mut self, name: &str, values: impl IntoIterator<Item = T>) {
+        let text = self.value(name);
+        text.push('[');
+        push_joined(text, ",", values);
+        text.push(']');
+    }
+
+    /// The text that the value of a field is to be added to.
+    pub(super) fn value(&mut self, name: &str) -> &mut String {
+        self.0.push_str(if self.0.is_empty() { "{\"" } else { ",\"" });
+        self.0.push_str(name);
+        self.0.push_str("\":");
+        &mut self.0
+    }
+
+    pub(super) fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+pub(super) fn push_joined<T: AsRef<str>>(text: &mut String, between: &str, values: impl IntoIterator<Item = T>) {
+    for (index, value) in values.into_iter().enumerate() {
+        if index > 0 {
+            text.push_str(between);
+        }
+        text.push_str(value.as_ref());
+    }
 }

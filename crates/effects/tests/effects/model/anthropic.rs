@@ -246,7 +246,7 @@ pub fn conversation() -> Prompt {
         Item::Results { results },
         user("And now?"),
     ];
-    Prompt { system: "Be brief.".to_owned(), items, stable: 3 }
+    Prompt { system: "Be brief.".to_owned(), items: shared(items), stable: 3 }
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn a_model_that_sees_nothing_is_told_of_pictures() {
     let provider = Loopback::new(vec![answer(&[], "end_turn")]);
     let mut remote = provider.remote(SPEAKS);
     remote.card.images = false;
-    let prompt = Prompt { items: vec![Item::User { parts: vec![Part::Image(image())] }], ..hello() };
+    let prompt = Prompt { items: shared([Item::User { parts: vec![Part::Image(image())] }]), ..hello() };
     call(&remote, &prompt).await.unwrap();
     let told = "(a picture, image/png, which this model can't look at)";
     assert_eq!(provider.last_body()["messages"][0]["content"], json!([{ "type": "text", "text": told }]));
@@ -282,7 +282,7 @@ async fn a_long_round_gets_a_mark_before_it() {
         items.push(Item::Assistant { text: String::new(), calls: (0..10).map(call).collect(), thought: None });
         items.push(Item::Results { results: (0..10).map(|index| result(round * 10 + index, "{}")).collect() });
     }
-    let prompt = Prompt { system: String::new(), stable: items.len(), items };
+    let prompt = Prompt { system: String::new(), stable: items.len(), items: shared(items) };
     call(&provider.remote(SPEAKS), &prompt).await.unwrap();
     let body = provider.last_body();
     let blocks = body["messages"].as_array().unwrap().iter().flat_map(|message| message["content"].as_array().unwrap());

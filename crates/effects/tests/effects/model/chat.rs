@@ -122,7 +122,7 @@ async fn the_body_of_a_request() {
 
     // Plain text where there is nothing else, and one message where several follow each other.
     let mut prompt = hello();
-    prompt.items.push(user("And more."));
+    prompt.items.extend(shared([user("And more.")]));
     call(&provider.remote(SPEAKS), &prompt).await.unwrap();
     let messages = json!([
         { "role": "system", "content": "Be brief." },

@@ -1,7 +1,7 @@
 //! The errors of providers, by class.
 
 use abide_effects::ProviderFailure;
-use abide_effects::model::remote::{Key, Protocol, Provider, UsageSoFar};
+use abide_effects::model::remote::{Key, Protocol, Provider, Question, UsageSoFar, WrittenItems};
 use abide_effects::tools::ToolSet;
 use abide_kernel::vocabulary::ProviderError;
 use serde_json::{Value, json};
@@ -443,9 +443,10 @@ async fn a_call_that_is_dropped_leaves_its_tab() {
     assert_eq!(tab.spent(|| 7, None), None, "nobody was asked");
     let (prompt, tools, mut heard) = (hello(), ToolSet::empty(), Some(heard));
     let exec_id = exec_id();
+    let question = Question { prompt: &prompt, tools: &tools, written: &mut WrittenItems::default() };
     let mut hear = |_: &str| heard.take().into_iter().for_each(|heard| heard.send(()).unwrap());
     tokio::select! {
-        _ = remote.call_on(&tab, &prompt, &tools, &exec_id, 1, &mut hear) => panic!("it does not end"),
+        _ = remote.call_on(&tab, question, &exec_id, 1, &mut hear) => panic!("it does not end"),
         _ = hears => {}
     }
     let spent = tab.spent(|| 7, None).unwrap();

@@ -11,7 +11,7 @@ use super::provider::*;
 async fn a_model_that_sees_nothing_is_told_of_all_of_them() {
     let only = CallResult { images: vec![image()], ..result(0, "") };
     let alone = Prompt {
-        items: vec![Item::User { parts: vec![Part::Image(image())] }, Item::Results { results: vec![only] }],
+        items: shared([Item::User { parts: vec![Part::Image(image())] }, Item::Results { results: vec![only] }]),
         ..hello()
     };
     for protocol in [Protocol::Anthropic, Protocol::Responses, Protocol::Chat] {

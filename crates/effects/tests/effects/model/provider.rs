@@ -138,36 +138,40 @@ impl Loopback {
         self.asked().last().unwrap().body.clone()
     }
 
-    /// A model here, with prices that make a token of each kind cost 1, 2, 3 and 4 millionths.
     pub fn remote(&self, protocol: Protocol) -> Remote {
-        let (provider, base_url) = match protocol {
-            Protocol::Anthropic => ("anthropic", self.base.clone()),
-            Protocol::Responses => ("openai", format!("{}/v1", self.base)),
-            Protocol::Chat => ("openai-chat", format!("{}/v1", self.base)),
-        };
-        let price = |dollars: u64| dollars * 1_000_000;
-        Remote {
-            name: format!("{provider}/m-1"),
-            model: "m-1".to_owned(),
-            provider: Arc::new(Provider {
-                name: provider.to_owned(),
-                protocol,
-                base_url,
-                key: Some(Key::new(KEY.to_owned())),
-                key_env: Some("A_KEY".to_owned()),
-            }),
-            card: Card {
-                window_tokens: 100_000,
-                max_output_tokens: 4_000,
-                context_tokens: 96_000,
-                prices: Some(Prices { input: price(1), output: price(2), cache_read: price(3), cache_write: price(4) }),
-                images: true,
-            },
-        }
+        remote_at(&self.base, protocol)
     }
 
     pub async fn call(&self, protocol: Protocol) -> Result<Reply, ProviderFailure> {
         call(&self.remote(protocol), &hello()).await
+    }
+}
+
+/// A model at an address, with prices that make a token of each kind cost 1, 2, 3 and 4 millionths.
+pub fn remote_at(base: &str, protocol: Protocol) -> Remote {
+    let (provider, base_url) = match protocol {
+        Protocol::Anthropic => ("anthropic", base.to_owned()),
+        Protocol::Responses => ("openai", format!("{base}/v1")),
+        Protocol::Chat => ("openai-chat", format!("{base}/v1")),
+    };
+    let price = |dollars: u64| dollars * 1_000_000;
+    Remote {
+        name: format!("{provider}/m-1"),
+        model: "m-1".to_owned(),
+        provider: Arc::new(Provider {
+            name: provider.to_owned(),
+            protocol,
+            base_url,
+            key: Some(Key::new(KEY.to_owned())),
+            key_env: Some("A_KEY".to_owned()),
+        }),
+        card: Card {
+            window_tokens: 100_000,
+            max_output_tokens: 4_000,
+            context_tokens: 96_000,
+            prices: Some(Prices { input: price(1), output: price(2), cache_read: price(3), cache_write: price(4) }),
+            images: true,
+        },
     }
 }
 
@@ -244,8 +248,13 @@ pub fn user(text: &str) -> Item {
     Item::User { parts: vec![Part::Text(text.to_owned())] }
 }
 
+/// As a prompt has them.
+pub fn shared(items: impl IntoIterator<Item = Item>) -> Vec<Arc<Item>> {
+    items.into_iter().map(Arc::new).collect()
+}
+
 pub fn hello() -> Prompt {
-    Prompt { system: "Be brief.".to_owned(), items: vec![user("Hello")], stable: 0 }
+    Prompt { system: "Be brief.".to_owned(), items: shared([user("Hello")]), stable: 0 }
 }
 
 pub fn image() -> Image {
@@ -267,7 +276,7 @@ pub fn after(reply: &Reply) -> Prompt {
     let thought = reply.sealed.clone().map(|sealed| SealedReasoning { model: reply.model.clone().unwrap(), sealed });
     let answer = Item::Assistant { text: reply.text.clone(), calls: calls.collect(), thought };
     let results = (0..reply.calls.len()).map(|index| result(index, "{}")).collect();
-    let items = vec![user("Hello"), answer, Item::Results { results }];
+    let items = shared([user("Hello"), answer, Item::Results { results }]);
     Prompt { system: "Be brief.".to_owned(), stable: 1, items }
 }
 
