@@ -18,7 +18,7 @@ const MAPPED: i32 = 4 << 20;
 #[cfg(target_env = "gnu")]
 const ARENA_END: i32 = 8 << 20;
 
-/// What an arena grows by: each growth is a system call that other threads wait for.
+/// The growth of an arena: each growth is a system call that other threads wait for.
 #[cfg(target_env = "gnu")]
 const ARENA_GROWTH: i32 = 1 << 20;
 

@@ -22,19 +22,19 @@ const BATCH: u64 = 256;
 const FIRST_BATCH: u64 = 16;
 /// Bytes of a batch, as stored, after which the next one is smaller.
 const LARGE_BATCH: usize = 1 << 20;
-/// Facts that are read for one prompt. What lies before them should have been summarised long ago.
+/// Facts that are read for one prompt. Facts before them should have been summarised long ago.
 const FACTS_MAX: u64 = 20_000;
 /// Bytes of them, as stored.
 const BYTES_MAX: usize = 8 << 20;
-/// What is kept of all agents together, with what was written of it. Where that is not enough, the history is read anew each
+/// Bytes of the histories of all agents together, with their written forms. Where that is not enough, the history is read anew each
 /// time.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// What was said since `after`.
+/// The turns since `after`.
 #[derive(Debug)]
 pub(super) struct History {
     pub talk: Talk,
-    /// What its last request was written from.
+    /// The items that its last request was written from.
     pub written: WrittenItems,
     /// There was more than is read.
     pub left_out: bool,
@@ -52,7 +52,7 @@ pub(super) struct History {
 pub(super) struct Histories(Mutex<BTreeMap<AgentId, History>>);
 
 impl Histories {
-    /// What was said since `after`, until `through` at least. Whoever has it keeps it again when done.
+    /// The turns since `after`, until `through` at least. The caller keeps them again when it is done.
     pub(super) fn read(
         &self,
         ledger: &Ledger,
@@ -83,7 +83,7 @@ impl Histories {
         if whole { all.remove(agent) } else { None }
     }
 
-    /// These were recorded. What does not follow on what is kept will be read.
+    /// Takes over facts that were recorded. Facts that do not follow on the kept ones will be read.
     pub(super) fn tell(&self, agent: &AgentId, facts: Vec<(Seq, Time, Fact)>) {
         if let Some(history) = self.kept().get_mut(agent) {
             facts.into_iter().for_each(|(seq, at, fact)| history.tell(Told { seq, at, fact }));
@@ -155,7 +155,7 @@ impl History {
         }
     }
 
-    /// What has been recorded since.
+    /// Facts that have been recorded since.
     fn go_on(&mut self, ledger: &Ledger, stream: &StreamId) -> Result<(), ProviderFailure> {
         loop {
             let recorded = records(ledger, stream, self.through, BATCH)?;
@@ -254,7 +254,7 @@ fn told(stream: &StreamId, records: &[Recorded], bytes: &mut usize) -> Result<Ve
     Ok(told)
 }
 
-/// What its calls came to, for scripts that ask: a few reads of the disk, and most never ask.
+/// Results of its calls, for scripts that ask: a few reads of the disk, and most never ask.
 #[derive(Debug)]
 pub(super) struct RecordedResults {
     pub ledger: Ledger,

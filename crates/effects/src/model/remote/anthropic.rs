@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
 use super::spelling::Body;
-use super::written::{Fragment, Place, WrittenItem, WrittenItems};
+use super::written::{Fragment, FragmentPlace, WrittenItem, WrittenItems};
 use super::{Remote, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::{Tool, ToolSet};
@@ -73,8 +73,8 @@ fn write_messages(text: &mut String, items: &[WrittenItem], stable: usize) {
     text.push(']');
 }
 
-fn end_message(text: &mut String, place: Place) {
-    let role = if place == Place::AssistantBlock { "assistant" } else { "user" };
+fn end_message(text: &mut String, place: FragmentPlace) {
+    let role = if place == FragmentPlace::AssistantBlock { "assistant" } else { "user" };
     text.push_str(&format!(r#"],"role":"{role}"}}"#));
 }
 
@@ -96,14 +96,14 @@ fn marks(items: &[WrittenItem], stable: usize) -> [Option<usize>; 2] {
 fn fragments(remote: &Remote, item: &Item) -> Vec<Fragment> {
     match item {
         Item::User { parts } => {
-            parts.iter().filter_map(|part| shown(remote, part)).map(Fragment::at(Place::UserBlock)).collect()
+            parts.iter().filter_map(|part| shown(remote, part)).map(Fragment::at(FragmentPlace::UserBlock)).collect()
         }
         Item::Assistant { text, calls, thought } => {
             let parts = remote.parts(text, calls, thought.as_ref());
-            parts.into_iter().map(answered).map(Fragment::at(Place::AssistantBlock)).collect()
+            parts.into_iter().map(answered).map(Fragment::at(FragmentPlace::AssistantBlock)).collect()
         }
         Item::Results { results } => {
-            results.iter().map(|result| came(remote, result)).map(Fragment::at(Place::UserBlock)).collect()
+            results.iter().map(|result| came(remote, result)).map(Fragment::at(FragmentPlace::UserBlock)).collect()
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
 use super::spelling::{Body, push_joined};
-use super::written::{Fragment, Place, WrittenItem, WrittenItems};
+use super::written::{Fragment, FragmentPlace, WrittenItem, WrittenItems};
 use super::{Remote, details, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::{Tool, ToolSet};
@@ -50,14 +50,14 @@ fn write_messages(text: &mut String, system: &str, items: &[WrittenItem]) {
     // Adjacent messages to the model are joined into one: many chat templates require it.
     let fragments: Vec<&Fragment> = items.iter().flat_map(|item| &item.fragments).collect();
     for fragments in fragments.chunk_by(|one, next| one.place.is_of_user() && next.place.is_of_user()) {
-        if let [Fragment { place: Place::Gap, .. }] = fragments {
+        if let [Fragment { place: FragmentPlace::Gap, .. }] = fragments {
             continue;
         }
         if !text.ends_with('[') {
             text.push(',');
         }
         match fragments {
-            [Fragment { place: Place::Message, json }] => text.push_str(json),
+            [Fragment { place: FragmentPlace::Message, json }] => text.push_str(json),
             said => write_user_message(text, said),
         }
     }
@@ -67,7 +67,7 @@ fn write_messages(text: &mut String, system: &str, items: &[WrittenItem]) {
 /// As plain text where it is nothing else: not every server takes parts.
 fn write_user_message(text: &mut String, said: &[&Fragment]) {
     text.push_str(r#"{"content":"#);
-    if said.iter().all(|fragment| fragment.place == Place::UserText) {
+    if said.iter().all(|fragment| fragment.place == FragmentPlace::UserText) {
         text.push('"');
         push_joined(text, r"\n\n", said.iter().map(|fragment| fragment.unquoted()));
         text.push('"');
@@ -81,8 +81,10 @@ fn write_user_message(text: &mut String, said: &[&Fragment]) {
 
 fn block(fragment: &Fragment) -> Cow<'_, str> {
     match fragment.place {
-        Place::UserText => format!(r#"{{"text":{},"type":"text"}}"#, fragment.json).into(),
-        Place::UserBlock | Place::AssistantBlock | Place::Message | Place::Gap => fragment.json.as_str().into(),
+        FragmentPlace::UserText => format!(r#"{{"text":{},"type":"text"}}"#, fragment.json).into(),
+        FragmentPlace::UserBlock | FragmentPlace::AssistantBlock | FragmentPlace::Message | FragmentPlace::Gap => {
+            fragment.json.as_str().into()
+        }
     }
 }
 
@@ -91,11 +93,11 @@ fn fragments(remote: &Remote, item: &Item) -> Vec<Fragment> {
         Item::User { parts } => parts.iter().filter_map(|part| said(remote, part)).collect(),
         Item::Assistant { text, calls, thought } => {
             let message = answered(remote.parts(text, calls, thought.as_ref()));
-            vec![message.map_or_else(Fragment::gap, Fragment::at(Place::Message))]
+            vec![message.map_or_else(Fragment::gap, Fragment::at(FragmentPlace::Message))]
         }
         Item::Results { results } if results.is_empty() => vec![Fragment::gap()],
         Item::Results { results } => {
-            let messages = results.iter().map(came).map(Fragment::at(Place::Message));
+            let messages = results.iter().map(came).map(Fragment::at(FragmentPlace::Message));
             let pictures = results.iter().flat_map(pictures);
             messages.chain(pictures.filter_map(|part| said(remote, &part))).collect()
         }
@@ -104,10 +106,10 @@ fn fragments(remote: &Remote, item: &Item) -> Vec<Fragment> {
 
 /// The image, if the model can look at it.
 fn said(remote: &Remote, part: &Part) -> Option<Fragment> {
-    let text = |text: &str| Fragment::at(Place::UserText)(text.into());
+    let text = |text: &str| Fragment::at(FragmentPlace::UserText)(text.into());
     match part {
         Part::Text(said) => (!said.is_empty()).then(|| text(said)),
-        Part::Image(image) if remote.card.images => Some(Fragment::at(Place::UserBlock)(picture(image))),
+        Part::Image(image) if remote.card.images => Some(Fragment::at(FragmentPlace::UserBlock)(picture(image))),
         Part::Image(image) => Some(text(&spelling::unseen(image))),
     }
 }

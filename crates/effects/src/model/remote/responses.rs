@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, Block, Stop};
 use super::order::Shown;
 use super::spelling::Body;
-use super::written::{Fragment, Place, WrittenItems};
+use super::written::{Fragment, FragmentPlace, WrittenItems};
 use super::{Remote, fault, spelling};
 use crate::model::ProviderFailure;
 use crate::tools::{Tool, ToolSet};
@@ -22,7 +22,7 @@ pub(super) fn body(remote: &Remote, prompt: &Prompt, tools: &ToolSet, written: &
     if reasons(&remote.model) {
         body.field("include", &["reasoning.encrypted_content"]);
     }
-    let write = |item: &Item| items(remote, item).into_iter().map(Fragment::at(Place::Message)).collect();
+    let write = |item: &Item| items(remote, item).into_iter().map(Fragment::at(FragmentPlace::Message)).collect();
     let items = written.update(remote, &prompt.items, write);
     body.list("input", items.iter().flat_map(|item| &item.fragments).map(|fragment| &fragment.json));
     if !prompt.system.trim().is_empty() {

@@ -34,12 +34,12 @@ pub(super) struct WrittenItem {
 /// A part of an item. What stands before and after it decides how it is put into the request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fragment {
-    pub(super) place: Place,
+    pub(super) place: FragmentPlace,
     pub(super) json: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum FragmentPlace {
     /// A text in a message to the model: a JSON string.
     UserText,
     /// Any block of a message to the model.
@@ -90,13 +90,13 @@ impl WrittenItem {
 }
 
 impl Fragment {
-    pub(super) fn at(place: Place) -> impl Fn(Value) -> Fragment {
+    pub(super) fn at(place: FragmentPlace) -> impl Fn(Value) -> Fragment {
         move |value| Fragment { place, json: value.to_string() }
     }
 
     /// Of an answer with nothing in it.
     pub(super) fn gap() -> Fragment {
-        Fragment { place: Place::Gap, json: String::new() }
+        Fragment { place: FragmentPlace::Gap, json: String::new() }
     }
 
     /// A text without the quotes around it.
@@ -106,11 +106,11 @@ impl Fragment {
     }
 }
 
-impl Place {
+impl FragmentPlace {
     pub(super) fn is_of_user(self) -> bool {
         match self {
-            Place::UserText | Place::UserBlock => true,
-            Place::AssistantBlock | Place::Message | Place::Gap => false,
+            FragmentPlace::UserText | FragmentPlace::UserBlock => true,
+            FragmentPlace::AssistantBlock | FragmentPlace::Message | FragmentPlace::Gap => false,
         }
     }
 }
