@@ -14,7 +14,7 @@ mod http;
 mod order;
 mod redaction;
 mod responses;
-mod retry;
+mod retry_after;
 mod spelling;
 pub mod sse;
 mod usage_so_far;
