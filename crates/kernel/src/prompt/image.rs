@@ -55,21 +55,21 @@ fn unshown(why: &str) -> String {
 }
 
 fn without(value: &Value, taken: &mut impl FnMut(&str, &str) -> String) -> Value {
-    match value {
-        Value::Array(items) => items.iter().map(|item| without(item, taken)).collect(),
-        Value::Object(map) => match claimed(map) {
-            Some((media_type, data)) => {
-                let stands_for = Value::from(taken(media_type, data));
-                if map.len() == 2 {
-                    return stands_for;
-                }
-                let mut rest = map.clone();
-                rest.insert("data".to_owned(), stands_for);
-                Value::Object(rest)
+    if let Some(items) = value.as_array() {
+        return items.iter().map(|item| without(item, taken)).collect();
+    }
+    let Some(map) = value.as_object() else { return value.clone() };
+    match claimed(map) {
+        Some((media_type, data)) => {
+            let stands_for = taken(media_type, data).into();
+            if map.len() == 2 {
+                return stands_for;
             }
-            None => map.iter().map(|(name, inner)| (name.clone(), without(inner, taken))).collect(),
-        },
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+            let mut rest = map.clone();
+            rest.insert("data".to_owned(), stands_for);
+            rest.into()
+        }
+        None => map.iter().map(|(name, inner)| (name.clone(), without(inner, taken))).collect(),
     }
 }
 

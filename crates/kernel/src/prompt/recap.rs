@@ -81,25 +81,21 @@ fn kept(result: &Value) -> String {
 }
 
 fn collect(value: &Value, found: &mut Vec<(String, String)>) {
-    let fields: Box<dyn Iterator<Item = (Option<&String>, &Value)>> = match value {
-        Value::Object(map) => Box::new(map.iter().map(|(key, value)| (Some(key), value))),
-        Value::Array(list) => Box::new(list.iter().map(|value| (None, value))),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
-    };
-    for (key, value) in fields {
+    for element in value.as_array().into_iter().flatten() {
+        collect(element, found);
+    }
+    for (key, member) in value.as_object().into_iter().flatten() {
         if found.len() == VALUES {
             return;
         }
-        let plain = match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(flag) => Some(flag.to_string()),
-            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        let plain = match member.as_str() {
+            Some(text) => Some(text.to_owned()),
+            None => (member.is_number() || member.is_boolean()).then(|| member.to_string()),
         };
-        match (key, plain) {
-            (Some(key), Some(plain)) if KEPT.contains(&key.as_str()) => found.push((key.clone(), plain)),
-            (_, Some(_)) => {}
-            (_, None) => collect(value, found),
+        match plain {
+            Some(plain) if KEPT.contains(&key.as_str()) => found.push((key.clone(), plain)),
+            Some(_) => {}
+            None => collect(member, found),
         }
     }
 }

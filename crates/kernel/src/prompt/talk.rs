@@ -167,14 +167,9 @@ fn take_text(json: &mut Value) -> Option<String> {
     if !fields.contains_key("images") {
         return None;
     }
-    let text = fields.remove("text")?;
-    match text {
-        Value::String(text) => Some(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            fields.insert("text".to_owned(), text);
-            None
-        }
-    }
+    let text = fields.get("text")?.as_str()?.to_owned();
+    fields.remove("text");
+    Some(text)
 }
 
 impl Round {
