@@ -3,14 +3,12 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::budget::Budget;
 use crate::config::{Config, Identity, Supervisor};
 use crate::fact::{Fact, TaskCreated, TaskEnd};
 use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
-use crate::open_json::ProviderState;
+use crate::open_json::{ProviderState, ToolInput};
 use crate::prompt::situation::Situation;
 use crate::state::AgentState;
 use crate::state::queue::Entry;
@@ -48,7 +46,7 @@ pub enum TurnEffect {
         call_id: CallId,
         /// The call as the model wrote it: rules name tools, and an approval is for one text.
         tool: String,
-        input: Value,
+        input: ToolInput,
         call: Box<ExecutorCall>,
         place: Box<ToolPlacement>,
     },

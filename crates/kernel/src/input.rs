@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::open_json::{JsonBody, ProviderState};
+use crate::open_json::{JsonBody, ProviderState, ToolOutput};
 pub use crate::refusal::Refusal;
 
 use crate::budget::Usage;
@@ -122,7 +121,7 @@ pub enum Input {
         exec_id: ExecId,
         call_id: CallId,
         status: ToolStatus,
-        result: Value,
+        result: ToolOutput,
         /// The task whose output is in the result.
         reads: Option<Reads>,
     },
@@ -258,7 +257,7 @@ pub struct Delivery {
     /// What its sender calls it.
     pub delivery_id: Option<String>,
     pub text: Option<String>,
-    pub json: Option<Value>,
+    pub json: Option<JsonBody>,
     pub correlation_id: Option<String>,
 }
 
@@ -329,5 +328,5 @@ pub enum Answer {
         disposition: Disposition,
         reason: String,
     },
-    Acted(Value),
+    Acted(ToolOutput),
 }

@@ -56,7 +56,7 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<TranscriptEntry> {
                 ..blank(TranscriptRole::Assistant)
             };
             let calls = round.calls.iter().map(|call| TranscriptEntry {
-                json: Some(call.input.clone()),
+                json: Some(call.input.0.clone()),
                 exec_id: exec_id.clone(),
                 call_id: Some(call.call_id.clone()),
                 tool: Some(call.tool.clone()),

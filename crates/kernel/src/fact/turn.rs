@@ -1,13 +1,12 @@
 //! What happens inside a turn: rounds of model and tools, and how it ends.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Fact;
 use crate::budget::Usage;
 use crate::continuation::Continuation;
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
-use crate::open_json::ProviderState;
+use crate::open_json::{ProviderState, ToolInput, ToolOutput};
 use crate::time::Time;
 use crate::vocabulary::{
     AbortReason, Boundary, ControlAction, ProviderError, SideEffect, Status, TerminalKind, ToolStatus,
@@ -144,8 +143,8 @@ pub struct CutRoundCounted {
 pub struct CallRecord {
     pub call_id: CallId,
     pub tool: String,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub input: Value,
+    #[serde(default, skip_serializing_if = "ToolInput::is_null")]
+    pub input: ToolInput,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -189,8 +188,8 @@ pub struct ToolFinished {
     pub call_id: CallId,
     pub tool: String,
     pub status: ToolStatus,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub result: Value,
+    #[serde(default, skip_serializing_if = "ToolOutput::is_null")]
+    pub result: ToolOutput,
     /// The turn ends once the calls of this round are done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_turn: bool,

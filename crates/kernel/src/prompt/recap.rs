@@ -13,6 +13,7 @@ use super::situation::Summary;
 use super::talk::{Piece, Round, Spoken, assistant_item};
 use super::{Prompt, words};
 use crate::limits::{self, SUMMARY_BYTES, clip};
+use crate::open_json::ToolOutput;
 use crate::vocabulary::ToolStatus;
 
 /// A call's input on one line.
@@ -72,7 +73,7 @@ pub(super) fn round_line(round: &Round) -> String {
     text
 }
 
-fn kept(result: &Value) -> String {
+fn kept(result: &ToolOutput) -> String {
     let mut found = Vec::new();
     collect(result, &mut found);
     let found: Vec<String> =

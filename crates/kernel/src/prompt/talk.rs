@@ -13,6 +13,7 @@ use crate::fact::{CallRecord, Fact};
 use crate::id::{CallId, ExecId, MessageId, Seq};
 use crate::limits;
 use crate::message::Message;
+use crate::open_json::ToolOutput;
 use crate::time::Time;
 use crate::vocabulary::{MessageKind, OriginKind, ProviderError, TerminalKind, ToolStatus};
 
@@ -59,7 +60,7 @@ pub struct Round {
     pub round: u32,
     pub text: String,
     pub calls: Vec<CallRecord>,
-    pub outcomes: BTreeMap<CallId, (ToolStatus, Value)>,
+    pub outcomes: BTreeMap<CallId, (ToolStatus, ToolOutput)>,
     pub thought: Option<SealedReasoning>,
     /// It had more to say.
     pub cut: bool,
@@ -207,15 +208,17 @@ impl Round {
     }
 }
 
-fn unknown() -> Value {
+fn unknown() -> ToolOutput {
     json!({ "error": {
         "code": "unknown", "message": "the call was cut off; whether it did its work is not known",
         "hint": "look at what it was to change before you do it again",
     } })
+    .into()
 }
 
-fn not_run() -> Value {
+fn not_run() -> ToolOutput {
     json!({ "error": { "code": "not_run", "message": "the turn ended before this call", "hint": "make it again if it is still wanted" } })
+    .into()
 }
 
 /// JSON may have characters in its texts that some readers take for the end of a line.
@@ -349,7 +352,7 @@ impl FromIterator<Told> for Talk {
     }
 }
 
-fn finished(turn: &mut Spoken, call_id: CallId, status: ToolStatus, result: Value) {
+fn finished(turn: &mut Spoken, call_id: CallId, status: ToolStatus, result: ToolOutput) {
     let last = turn.pieces.iter_mut().rev().find(|entry| matches!(entry.piece(), Piece::Round(_)));
     if let Some(Piece::Round(round)) = last.map(Entry::change) {
         round.outcomes.insert(call_id, (status, result));

@@ -8,7 +8,6 @@ use crate::fact::{Resource, TriggerCreated, TriggerDelivered, TriggerRevoked, Tr
 use crate::id::{TriggerId, WorkItemId};
 use crate::input::{Answer, Delivery, NewMessage, Refusal};
 use crate::limits;
-use crate::open_json::JsonBody;
 use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::state::hint::Trigger;
@@ -118,7 +117,7 @@ fn message(trigger_id: &TriggerId, delivery: Delivery) -> NewMessage {
     NewMessage {
         kind: Some(MessageKind::WebhookEvent),
         text: delivery.text,
-        json: delivery.json.map(JsonBody),
+        json: delivery.json,
         origin_id: Some(trigger_id.to_string()),
         trigger_id: Some(trigger_id.clone()),
         correlation_id: delivery.correlation_id,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits;
+use crate::open_json::{ToolInput, ToolOutput};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
@@ -93,13 +94,13 @@ impl Guard {
 
 /// Names a call: its tool and all of its input.
 #[must_use]
-pub fn call_hash(tool: &str, input: &Value) -> u64 {
+pub fn call_hash(tool: &str, input: &ToolInput) -> u64 {
     hash(|text| write!(text, "{tool}\n{input}"))
 }
 
 /// Names what came of a call, without ids and times.
 #[must_use]
-pub fn result_hash(status: &str, result: &Value) -> u64 {
+pub fn result_hash(status: &str, result: &ToolOutput) -> u64 {
     hash(|text| {
         writeln!(text, "{status}")?;
         write_stable(text, result)

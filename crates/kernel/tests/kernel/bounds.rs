@@ -42,7 +42,7 @@ impl Asked {
     fn act(&mut self, act: RecordCall) -> Result<Value, &'static str> {
         let answer = self.ask(Input::Act { by: "ann".to_owned(), act })?;
         let Answer::Acted(shown) = answer else { panic!("{answer:?}") };
-        Ok(shown)
+        Ok(shown.0)
     }
 
     fn item(&mut self) -> WorkItemId {

@@ -98,14 +98,19 @@ impl Lone {
             self.asked += 1;
             let call_id = CallId::new(format!("call_{}", self.asked));
             // No two of them are the same call.
-            Call { call_id, tool: "Tool".to_owned(), input: Value::from(self.asked), parsed: ToolCall::Record(act) }
+            Call {
+                call_id,
+                tool: "Tool".to_owned(),
+                input: Value::from(self.asked).into(),
+                parsed: ToolCall::Record(act),
+            }
         };
         let calls: Vec<Call> = acts.into_iter().map(call).collect();
         let from = self.facts.len();
         let reply = Reply { text: text.to_owned(), calls, ..Reply::default() };
         self.ask(Input::FinishRound { exec_id: turn.exec_id, round: turn.round, reply }).unwrap();
         let results = self.facts[from..].iter().filter_map(|fact| match fact {
-            Fact::ToolFinished(finished) => Some(finished.result.clone()),
+            Fact::ToolFinished(finished) => Some(finished.result.0.clone()),
             _ => None,
         });
         results.collect()

@@ -108,7 +108,7 @@ pub fn calls(story: &mut Story, text: &str, inputs: &[Value]) -> Vec<CallId> {
         .map(|(index, input)| Call {
             call_id: CallId::new(format!("call_{}-{}-{index}", turn.turn_index, turn.round)),
             tool: "ReadFile".to_owned(),
-            input: input.clone(),
+            input: input.clone().into(),
             parsed: ToolCall::Executor(ExecutorCall::File(FileCall::Read(ReadFile {
                 path: WorkspacePath::default(),
                 offset: 1,
@@ -124,7 +124,13 @@ pub fn calls(story: &mut Story, text: &str, inputs: &[Value]) -> Vec<CallId> {
 
 pub fn finish(story: &mut Story, call_id: CallId, result: Value) {
     let exec_id = turn(story).exec_id;
-    story.input(Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads: None });
+    story.input(Input::FinishTool {
+        exec_id,
+        call_id,
+        status: ToolStatus::Completed,
+        result: result.into(),
+        reads: None,
+    });
 }
 
 pub fn said(story: &mut Story, text: &str) {
@@ -169,7 +175,7 @@ fn goals_and_what_is_open_are_shown_word_for_word() {
     let call = Call {
         call_id: CallId::new("call_1"),
         tool: "CreateWorkItem".to_owned(),
-        input: json!({}),
+        input: json!({}).into(),
         parsed: ToolCall::Record(act),
     };
     let reply = Reply { calls: vec![call], ..Reply::default() };
@@ -263,7 +269,7 @@ fn attacked(attempt: &str) -> Prompt {
     let call = Call {
         call_id: CallId::new("call_w"),
         tool: "CreateWorkItem".to_owned(),
-        input: json!({}),
+        input: json!({}).into(),
         parsed: ToolCall::Record(act),
     };
     let reply = Reply { calls: vec![call], ..Reply::default() };
@@ -599,7 +605,7 @@ impl Quick {
         let call = |(tool, act): (&str, RecordCall)| Call {
             call_id: CallId::new(format!("call_{tool}")),
             tool: tool.to_owned(),
-            input: json!({}),
+            input: json!({}).into(),
             parsed: ToolCall::Record(act),
         };
         let reply = Reply { text: text.to_owned(), calls: acts.into_iter().map(call).collect(), ..Reply::default() };

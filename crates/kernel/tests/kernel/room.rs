@@ -28,7 +28,8 @@ fn letters_are_guessed_as_tokens() {
 #[test]
 fn every_part_of_an_item_is_counted() {
     let image = || Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() };
-    let call = |input: Value| CallRecord { call_id: CallId::new("call_1"), tool: "Read".to_owned(), input };
+    let call =
+        |input: Value| CallRecord { call_id: CallId::new("call_1"), tool: "Read".to_owned(), input: input.into() };
     let result = |content: &str, images: usize| CallResult {
         call_id: CallId::new("call_1"),
         content: content.to_owned(),

@@ -253,9 +253,9 @@ fn the_surroundings_are_added_to_a_summary() {
         processes: String::new(),
         memory: String::new(),
     };
-    expected["execution"]["sandbox"] = shown_in_full(&sandbox);
+    expected["execution"]["sandbox"] = shown_in_full(&sandbox).0;
     expected["execution"]["disk_bytes"] = json!(7);
-    expected["execution"]["held_by"] = shown_in_full(&holder.view());
+    expected["execution"]["held_by"] = shown_in_full(&holder.view()).0;
     expected["model"]["priced"] = json!(true);
     let held_by = Some(holder.view());
     summary.surround(Surrounding { sandbox, disk_bytes: Some(7), held_by, priced: true });

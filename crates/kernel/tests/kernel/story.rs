@@ -246,7 +246,7 @@ impl Story {
                 self.names.short(&format!("answered parked: {reason}"))
             }
             Some(Ok(Answer::Acted(acted))) => {
-                self.acted = Some(acted);
+                self.acted = Some(acted.0);
                 return;
             }
             None | Some(Ok(Answer::Done | Answer::Queued { .. } | Answer::Woken { .. })) => return,

@@ -163,7 +163,7 @@ fn listed(story: &mut Story) -> Value {
     let input = Input::Act { by: "ann".to_owned(), act };
     let admitted = admit(&mut story.state, input, story.now, &mut Fresh::new(story.now, 1 << 40)).unwrap();
     let Answer::Acted(list) = admitted.answer else { panic!("it was not shown") };
-    list
+    list.0
 }
 
 /// As many as there is room for, the first to be offered first; and it is said that there are more.

@@ -8,6 +8,7 @@ use abide_kernel::credentials::Credentials;
 use abide_kernel::fact::{ChildSpec, TaskCreated, TaskEnd, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{BootContext, Checked, Delivery, Input, NewMessage, Reads, Refusal, Removal, Reply, Spent};
+use abide_kernel::open_json::ToolOutput;
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
@@ -191,8 +192,8 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             status: ToolStatus::Completed,
             // What follows is said as JSON, or is a text.
             result: match line.given.get("result") {
-                Some(result) => serde_json::from_str(result).unwrap_or_else(|_| Value::from(*result)),
-                None => Value::Null,
+                Some(result) => serde_json::from_str(result).unwrap_or_else(|_| Value::from(*result)).into(),
+                None => ToolOutput::default(),
             },
             reads: line.given.get("reads").map(|task| Reads { task_id: TaskId::new(*task), end: true }),
         },
@@ -390,7 +391,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
         };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
         let input = json!({ "words": line.text(1) });
-        calls.push(Call { call_id, tool: tool.to_owned(), input, parsed });
+        calls.push(Call { call_id, tool: tool.to_owned(), input: input.into(), parsed });
     }
     let tokens = line.given.get("tokens").and_then(|text| text.parse().ok()).unwrap_or(0);
     let tree = line.given.get("tree").map(|tree| (*tree).to_owned());
