@@ -143,7 +143,7 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     for approval in state.planes.approvals.pending().keys().take(NAMED) {
         wakes.push(format!("an answer to the approval {approval}"));
     }
-    // Nobody but its supervisor speaks to a child.
+    // A child hears its supervisor and no one else.
     wakes.push(match &state.definition.identity.supervisor {
         Some(supervisor) => format!("a message from {}", supervisor.agent_id),
         None if state.turns.current.is_none() && state.planes.queue.queued_delayed() > 0 => {
@@ -203,7 +203,7 @@ fn failure_besides(state: &AgentState, decision: &Decision) -> Option<String> {
     })
 }
 
-/// What the agent does, or waits for, by this decision.
+/// The agent's activity, or the object of its wait, by this decision.
 fn activity(state: &AgentState, decision: &Decision) -> String {
     let id = state.id();
     let objective = work::objective_of(state, decision);
@@ -291,7 +291,7 @@ fn for_item(objective: &str) -> String {
     if objective.is_empty() { String::new() } else { format!(", for{objective}") }
 }
 
-/// What holds if nobody answers, and when.
+/// The outcome if there is no answer, and its time.
 fn or_else(approval: &Approval) -> String {
     let default = match approval.default {
         ApprovalDefault::Deny => "denied",

@@ -1,9 +1,9 @@
-//! What follows from a call to a model that failed: one rule for each class of error, and how long to wait.
+//! The consequences of a call to a model that failed: one rule for each class of error, and how long to wait.
 
 use crate::limits;
 use crate::vocabulary::ProviderError;
 
-/// What holds for a class of error.
+/// The rule for a class of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// The same request may succeed later without anybody changing anything.

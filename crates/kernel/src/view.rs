@@ -163,7 +163,7 @@ impl From<&ModelFailure> for TroubleView {
     }
 }
 
-/// What of it is not set is for whoever runs the commands to say.
+/// The component that runs the commands says which of them are not set.
 impl From<&Credentials> for AgentCredentials {
     fn from(credentials: &Credentials) -> AgentCredentials {
         let Credentials { env, secrets, git_credentials, ssh_agent, known_hosts, for_children } = credentials.clone();

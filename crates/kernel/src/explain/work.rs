@@ -1,4 +1,4 @@
-//! What `why` says of work items and questions: which one, what holds it, and what a person can do about it.
+//! The part of `why` about work items and questions: which one, its obstacle, and the remedies that a person has.
 
 use super::{NAMED, WaitingOn, budget, counted, for_item, model, pace};
 use crate::decision::Decision;
@@ -39,7 +39,7 @@ fn about(item: &WorkItem, how: &str) -> WaitingOn {
     WaitingOn { what, since: None, seq: item.seq }
 }
 
-/// What the wait behind a decision is for: ` (c1): the review`.
+/// The object of the wait behind a decision: ` (c1): the review`.
 pub(super) fn awaited(state: &AgentState, decision: &Decision, kind: WaitKind) -> String {
     let mut waits = state.planes.waits.open().values();
     let wait = waits.find(|wait| wait.kind == kind && wait.work_item_id == decision.work_item_id);

@@ -1,4 +1,4 @@
-//! What happens inside a turn: rounds of model and tools, and how it ends.
+//! Facts of a turn: rounds of model and tools, and how it ends.
 
 use serde::{Deserialize, Serialize};
 
@@ -58,8 +58,8 @@ impl Fact {
     pub const USAGE_KINDS: [&'static str; 4] =
         ["turn.provider_round_completed", "turn.provider_round_failed", "turn.cut_round_counted", "context.compacted"];
 
-    /// What calls to models used, as far as this fact is the one that says it. The end of a child's task is not: the
-    /// child's own facts say what it used.
+    /// The usage of calls to models, as far as this fact is the one that says it. The end of a child's task is not: the
+    /// child's own facts say its usage.
     #[must_use]
     #[allow(clippy::wildcard_enum_match_arm, reason = "other facts record no call to a model")]
     pub fn model_usage(&self) -> Option<&Usage> {
@@ -82,13 +82,13 @@ pub struct ProviderRoundCompleted {
     pub usage: Usage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ms: Option<u64>,
-    /// What this provider wants back with the next call.
+    /// State that this provider wants back with the next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<ProviderState>,
     /// Which model answered, where it was one that has to be paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What the provider wants back with this round, whenever it is shown again. Nobody else reads it.
+    /// State that the provider wants back with this round, whenever it is shown again. It means nothing to anyone else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<ProviderState>,
     /// Why the model stopped, in its provider's word, where it is not the usual one.
@@ -117,7 +117,7 @@ pub struct ProviderRoundFailed {
     /// Which model failed, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it took all the same: it had begun to answer.
+    /// The usage of the call all the same: it had begun to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The usage is our guess: its provider did not come to say it.
@@ -176,7 +176,7 @@ pub struct ToolStarted {
     pub exec_id: ExecId,
     pub call_id: CallId,
     pub tool: String,
-    /// What it may change in the world; left out for a call that only changes the agent's own records.
+    /// The change that it may make in the world; left out for a call that only changes the agent's own records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side_effect: Option<SideEffect>,
 }
@@ -225,7 +225,7 @@ pub struct TurnCheckpointed {
     pub through_round: Option<u32>,
 }
 
-/// What the turn must keep does not fit the model's window; the turn ends with this.
+/// The part of a prompt that the turn must keep does not fit the model's window; the turn ends with this.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnBaselineOverBudget {
@@ -307,7 +307,7 @@ pub struct ContextCompacted {
     /// The last fact that the summary speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<Seq>,
-    /// What making the summary took.
+    /// The usage of making the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }

@@ -34,8 +34,8 @@ pub(super) fn left_out(value: &Value, why: &str) -> Value {
     without(value, &mut |_, _| unshown(why))
 }
 
-/// What is wrong with the first image that can't be shown. For whoever can still be told: the model is told only that
-/// it can't.
+/// The fault of the first image that can't be shown. It is for a sender who can still be told: the model is told only
+/// that the image can't be shown.
 #[must_use]
 pub fn first_fault(value: &Value) -> Option<String> {
     let (mut first, mut images, mut shown) = (None, 0_usize, 0_usize);
@@ -92,7 +92,7 @@ fn fault(said: &str, data: &str, before: usize) -> Option<String> {
     }
 }
 
-/// What base64 stands for, with its padding and nothing between: the spelling that every provider takes.
+/// The bytes that base64 stands for, with its padding and nothing between: the spelling that every provider takes.
 fn decoded(data: &str) -> Option<Vec<u8>> {
     if data.is_empty() || !data.len().is_multiple_of(4) {
         return None;

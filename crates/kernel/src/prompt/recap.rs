@@ -1,5 +1,5 @@
-//! What stands for what is no longer shown. Two kinds: the rounds of a long turn, told from their records alone; and
-//! earlier turns, told by a model where one can be had, and from their records where not.
+//! Texts that stand for turns and rounds that are no longer shown. Two kinds: the rounds of a long turn, told from
+//! their records alone; and earlier turns, told by a model where one can be had, and from their records where not.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,7 +22,7 @@ const INPUT_BYTES: usize = 160;
 const VALUE_BYTES: usize = 160;
 /// Kept values of one result.
 const VALUES: usize = 12;
-/// What a turn said, where it is told in two lines.
+/// The words of a turn, where it is told in two lines.
 const SAID_BYTES: usize = 400;
 
 /// Handles, ids, exit codes, errors with their hints, and what points at things: what a later round may need.
@@ -101,7 +101,7 @@ fn collect(value: &Value, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// What a model is asked in order to tell the turns that go out of sight. They are shown to it as data.
+/// The prompt that asks a model to tell the turns that go out of sight. They are shown to it as data.
 #[must_use]
 pub fn summary_request(before: Option<&Summary>, talk: &[Spoken], older: &Older, most_tokens: u64) -> Prompt {
     let most_bytes = usize::try_from(most_tokens.saturating_mul(3)).unwrap_or(usize::MAX);

@@ -1,4 +1,5 @@
-//! What was said and done, turn by turn, read off the facts. Facts that are about something else are passed over.
+//! The words and deeds of a conversation, turn by turn, read off the facts. Facts that are about something else are
+//! passed over.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -74,7 +75,7 @@ impl Spoken {
         })
     }
 
-    /// What it is estimated to take in a prompt.
+    /// The tokens that it is estimated to take in a prompt.
     pub(super) fn tokens(&self) -> u64 {
         self.pieces.iter().map(|entry| entry.items().tokens).sum()
     }
@@ -162,7 +163,7 @@ fn heard(message: &Message) -> Item {
     Item::User { parts }
 }
 
-/// What a person wrote beside their images is said as their text is.
+/// The text that a person wrote beside their images is shown as any text of theirs is.
 fn take_text(json: &mut Value) -> Option<String> {
     let fields = json.as_object_mut()?;
     if !fields.contains_key("images") {
@@ -186,7 +187,7 @@ impl Round {
         items
     }
 
-    /// What it has to know about its answer, and can't see in it.
+    /// The shortcoming of its answer that the model has to know of, and can't see in it.
     fn fell_short(&self, silent: bool) -> Option<&'static str> {
         match (silent, self.cut) {
             (false, false) => None,
@@ -244,13 +245,13 @@ fn shortened(text: &str, max: usize) -> String {
     format!("{head} …{left_out} bytes are left out here; the records have them… {}", &text[from..])
 }
 
-/// What was said and done, as far as it has been told: facts are told in order, and later ones may be added.
+/// The conversation, as far as it has been told: facts are told in order, and later ones may be added.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Talk {
     /// Oldest first.
     pub turns: Vec<Spoken>,
     messages: BTreeMap<MessageId, Arc<Message>>,
-    /// What was sealed of the round that comes next.
+    /// The sealed reasoning of the round that comes next.
     thought: Option<SealedReasoning>,
 }
 

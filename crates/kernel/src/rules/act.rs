@@ -260,7 +260,7 @@ fn deliver_owed(tx: &mut Transaction<'_>, actor: &Actor, resource: Option<&str>)
     Some(ResultDelivered { delivered })
 }
 
-/// What the wait names, checked: a wait that nothing could ever end is refused.
+/// The resource that the wait names, checked: a wait that nothing could ever end is refused.
 fn what_could_end(tx: &Transaction<'_>, kind: WaitKind, resource: Option<String>) -> Result<Option<Resource>, Refusal> {
     let never = |message: String, hint: &str| Err(Refusal::new(ErrorCode::NothingWouldEndIt, message).with_hint(hint));
     match (kind, resource) {

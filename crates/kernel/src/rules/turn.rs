@@ -1,4 +1,4 @@
-//! What a turn's effects report back: rounds of the model, outcomes of tools. Between them lie the safe points, where
+//! The reports of a turn's effects: rounds of the model, outcomes of tools. Between them lie the safe points, where
 //! interjections join, budgets are looked at, and a requested shutdown lands.
 
 use abide_views::task::TaskView;
@@ -98,7 +98,7 @@ pub(super) fn finish_round(tx: &mut Transaction<'_>, exec_id: &ExecId, round: u3
     Answer::Done
 }
 
-/// What follows from an answer in which there is nothing.
+/// The consequence of an answer in which there is nothing.
 enum Silence {
     AskAgain,
     NoAnswer(String),

@@ -29,7 +29,7 @@ impl Asked {
         asked
     }
 
-    /// What is answered, or the code of the refusal.
+    /// The answer, or the code of the refusal.
     fn ask(&mut self, input: Input) -> Result<Answer, &'static str> {
         self.draws += 1;
         let now = Time::from_ms(NOW_MS + i64::try_from(self.draws).unwrap());
@@ -199,7 +199,7 @@ fn a_time_lies_within_a_hundred_years() {
     assert!(asked.act(every(limits::TIMER_EVERY_MIN_MS - 1)).is_err());
 }
 
-/// What has just passed is meant as now.
+/// A time that has just passed is meant as now.
 #[test]
 fn a_moment_that_has_just_passed_is_taken() {
     let mut asked = Asked::agent();

@@ -451,7 +451,7 @@ fn a_message_waits_for_whichever_model_is_back_first() {
     );
 }
 
-/// What waited goes on at once, because it was the other model that asked for time; that one still has it.
+/// A message that waited goes on at once, because it was the other model that asked for time; that one still has it.
 #[test]
 fn another_model_takes_what_waited_at_once() {
     check(
@@ -803,7 +803,7 @@ fn a_model_without_a_price() {
     );
 }
 
-/// Whatever people do to the list of models, what is remembered of them is bounded.
+/// However people change the list of models, the number of models that are remembered is bounded.
 #[test]
 fn no_more_is_remembered_of_models_than_there_can_be() {
     let mut story = Story::begin();

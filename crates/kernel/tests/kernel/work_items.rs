@@ -157,7 +157,7 @@ fn a_recheck_lies_within_a_hundred_years() {
     );
 }
 
-/// What a model is shown when it asks for all of them.
+/// The list that a model is shown when it asks for all of them.
 fn listed(story: &mut Story) -> Value {
     let act = RecordCall::ListWorkItems { filter: WorkItemFilter::All };
     let input = Input::Act { by: "ann".to_owned(), act };
