@@ -201,7 +201,7 @@ impl Used {
 }
 
 impl Spent {
-    /// As evidence of a decision: of the state alone, whoever reads it and when.
+    /// As evidence of a decision: of the state alone, the same for every reader at any time.
     #[must_use]
     pub fn evidence(&self) -> String {
         match self.until {

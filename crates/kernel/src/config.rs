@@ -110,7 +110,7 @@ impl Identity {
         line
     }
 
-    /// The agent at the top of the tree that this one is in: whoever shares it works for the same operator's agent.
+    /// The agent at the top of the tree that this one is in: all agents of a tree work for the same operator's agent.
     #[must_use]
     pub fn top(&self) -> &AgentId {
         self.supervisor.as_ref().map_or(&self.id, |supervisor| &supervisor.top)

@@ -283,7 +283,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The reason to stop of a model that has written as much as it may, whoever serves it.
+    /// The reason to stop of a model that has written as much as it may, the same for every provider.
     pub const FULL: &'static str = "max_tokens";
 
     /// It had more to say.

@@ -235,7 +235,7 @@ impl From<&Timer> for TimerView {
     }
 }
 
-/// A timer with what is to come, for whoever asks about this one.
+/// A timer with its next occurrences, for a caller that asks about this one.
 #[must_use]
 pub fn timer_ahead(timer: &Timer) -> TimerView {
     TimerView {

@@ -32,7 +32,7 @@ pub struct TaskCreated {
     /// The specification of the child, for a task that is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<ChildSpec>>,
-    /// How to find it again after a crash, in the words of whoever runs it.
+    /// How to find it again after a crash, in the words of the component that runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -391,7 +391,7 @@ fn a_model_that_failed_and_is_asked_again_is_named_once() {
     );
 }
 
-/// The limit is the model's: whoever comes next asks another at once, and the first again when it may be asked.
+/// The limit is the model's: the next message asks another at once, and the first again when it may be asked.
 #[test]
 fn a_model_that_asked_for_time_is_left_alone_by_every_message() {
     check(
@@ -612,7 +612,7 @@ fn while_all_rest_the_first_to_be_back_is_asked() {
     );
 }
 
-/// The wait of a model grows with each failure since it last answered, whoever asked.
+/// The wait of a model grows with each failure since it last answered, over all messages that asked.
 #[test]
 fn the_wait_of_a_model_grows_over_messages() {
     check(

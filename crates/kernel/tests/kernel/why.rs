@@ -274,7 +274,7 @@ fn a_hint_whose_source_has_a_parked_tick() {
     );
 }
 
-/// Nothing is to be done, and what was done last went wrong: whoever asks wants to know both.
+/// Nothing is to be done, and what was done last went wrong: a person who asks wants to know both.
 #[test]
 fn a_turn_that_failed() {
     check(
