@@ -86,7 +86,7 @@ pub struct Launch {
     pub accepts_input: bool,
     /// The task's or call's id. Goes into the marker.
     pub label: String,
-    /// Where its output is kept in files, from the start. Can be said later: [`Process::keep`].
+    /// Where its output is kept in files, from the start. Can be said later: [`Process::keep_output_in`].
     pub output: Option<PathBuf>,
     /// More processes than this are refused to it, or end it; which one, its evidence says.
     pub processes_max: u32,

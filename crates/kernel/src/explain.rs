@@ -2,16 +2,17 @@
 //! a person can act on.
 
 pub(crate) mod budget;
+mod disk;
 mod folder;
 mod model;
 mod pace;
 mod tasks;
-mod work;
+mod waiting;
 
 pub use folder::{FolderHolder, FolderUse, FolderWait, HeldFolder, add_folder_use};
 pub(crate) use model::until_asked_again;
 pub(crate) use pace::sentence as paced_turns;
-pub(crate) use work::endless as endless_work;
+pub(crate) use waiting::endless as endless_work;
 
 pub use abide_views::why::{WaitingOn, Why};
 
@@ -70,7 +71,7 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         let what = format!("the approval {}: {}{}", approval.approval_id, approval.summary, or_else(approval));
         on.push(WaitingOn { what, since: None, seq: approval.seq });
     }
-    on.extend(work::held_items(state));
+    on.extend(waiting::held_items(state));
     on
 }
 
@@ -161,7 +162,7 @@ fn sentence(state: &AgentState, decision: &Decision, would_wake: &[String]) -> S
         1 => " 1 message is parked behind what it waits for.".to_owned(),
         count => format!(" {count} messages are parked behind what it waits for."),
     };
-    let body = match work::person_needed_besides(state, decision) {
+    let body = match waiting::person_needed_besides(state, decision) {
         Some(need) => format!("{need} Meanwhile, {}", activity(state, decision)),
         None => activity(state, decision),
     };
@@ -206,7 +207,7 @@ fn failure_besides(state: &AgentState, decision: &Decision) -> Option<String> {
 /// The agent's activity, or the object of its wait, by this decision.
 fn activity(state: &AgentState, decision: &Decision) -> String {
     let id = state.id();
-    let objective = work::objective_of(state, decision);
+    let objective = waiting::objective_of(state, decision);
     match (decision.kind, decision.reason) {
         (DecisionKind::Stop, Reason::Quarantined) => {
             format!("{id} is quarantined because its records could not be trusted; `start` tries it again.")
@@ -235,7 +236,7 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
         (DecisionKind::ReduceMessageOnly, _) => format!("{id} is about to take note of a message without a turn."),
         (DecisionKind::EmitSystemTick, Reason::WakeHint) => format!("{id} was asked to look, and is about to."),
         (DecisionKind::EmitSystemTick, _) => format!("{id} is about to work on{objective}."),
-        (DecisionKind::WaitForOperator, _) => work::until_a_person_acts(state, decision, &objective),
+        (DecisionKind::WaitForOperator, _) => waiting::until_a_person_acts(state, decision, &objective),
         (DecisionKind::WaitForTask, _) => {
             let known = decision.task_id.as_ref().and_then(|task| state.planes.tasks.open().get(task));
             let task = match (known, &decision.task_id) {
@@ -249,10 +250,10 @@ fn activity(state: &AgentState, decision: &Decision) -> String {
             format!("{id} sleeps until {task} ends{}{since}{ask}.", for_item(&objective))
         }
         (DecisionKind::WaitForExternalChange, _) => {
-            let what = work::awaited(state, decision, WaitKind::External);
+            let what = waiting::awaited(state, decision, WaitKind::External);
             format!("{id} sleeps until something outside happens{}{what}.", for_item(&objective))
         }
-        (DecisionKind::WaitForTimer, _) => work::until_a_time(state, decision, &objective),
+        (DecisionKind::WaitForTimer, _) => waiting::until_a_time(state, decision, &objective),
         (DecisionKind::Sleep | DecisionKind::StayIdle, _) => match state.turns.last_failure().map(|last| last.kind) {
             None => match tasks::until_it_ends(state) {
                 None => format!("{id} has nothing to do; a message will wake it."),
@@ -284,7 +285,7 @@ fn waiting_messages(count: usize) -> String {
 fn shorten(text: &str) -> String {
     const GIST_BYTES: usize = 320;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    work::beginning(&line, GIST_BYTES).trim_end_matches(['.', ':']).to_owned()
+    waiting::beginning(&line, GIST_BYTES).trim_end_matches(['.', ':']).to_owned()
 }
 
 fn for_item(objective: &str) -> String {

@@ -4,6 +4,8 @@
 //! The spelling of a kind and the fields of its struct are stored for ever: change one, and `upcast` must learn the
 //! old shape, and the golden file of the old shape stays. An unknown kind is an error; it is never skipped.
 
+mod approval;
+mod brief;
 mod budget;
 mod children;
 mod clock;
@@ -11,7 +13,6 @@ mod control;
 mod hold;
 mod message;
 pub mod reader;
-mod records;
 mod task;
 mod turn;
 pub mod upcast;
@@ -23,13 +24,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::pack;
 
+pub use approval::*;
+pub use brief::*;
 pub use budget::*;
 pub use children::*;
 pub use clock::*;
 pub use control::*;
 pub use hold::*;
 pub use message::*;
-pub use records::*;
 pub use task::*;
 pub use turn::*;
 pub use waiting::*;

@@ -24,6 +24,7 @@ use crate::{Mode, Options};
 
 mod archive;
 mod blobs;
+mod connection;
 mod fact;
 mod follow;
 mod heads;
@@ -37,7 +38,6 @@ mod read_rows;
 mod rebuild;
 mod redact;
 mod row;
-mod schema;
 mod segment;
 mod status;
 mod upgrade_steps;
@@ -46,11 +46,11 @@ mod versions;
 mod write_failure;
 mod writer;
 
+use connection::ReadMode;
 use fact::{Link, Store, read_error};
 use history::View;
 use home::Home;
 use queue::{Job, Queue};
-use schema::ReadMode;
 use status::Status;
 use writer::Writer;
 
@@ -87,7 +87,7 @@ struct WriterHandle {
 
 impl Sqlite {
     pub(crate) fn open(root: &Path, options: &Options) -> Result<Sqlite, OpenError> {
-        schema::require_sqlite()?;
+        connection::require_sqlite()?;
         let home = Home::new(root);
         let file = home.database();
         let status = Arc::new(Status::default());
@@ -101,11 +101,11 @@ impl Sqlite {
                 // A link whose target is not there now is no reason to begin anew.
                 let new = std::fs::symlink_metadata(&file).is_err_and(|error| error.kind() == ErrorKind::NotFound);
                 if new {
-                    schema::create(&file, options.page_size, &program)?;
+                    connection::create(&file, options.page_size, &program)?;
                 }
-                schema::require_content(&file)?;
+                connection::require_content(&file)?;
                 let conn;
-                (conn, upgraded) = schema::open_writer(&file, &program)?;
+                (conn, upgraded) = connection::open_writer(&file, &program)?;
                 let unusable =
                     |error: CommitError| OpenError::NotALedger { file: file.clone(), detail: error.to_string() };
                 let mut writer =
@@ -118,12 +118,12 @@ impl Sqlite {
             }
             Mode::ReadOnly if !file.exists() => return Err(OpenError::Missing { home: root.to_owned() }),
             Mode::ReadOnly => {
-                schema::require_content(&file)?;
+                connection::require_content(&file)?;
                 (None, ReadMode::of(&file))
             }
         };
-        let reader = schema::open_reader(&file, reading).map_err(|error| schema::open_error(&file, error))?;
-        schema::require_ours(&reader, &file, &program)?;
+        let reader = connection::open_reader(&file, reading).map_err(|error| connection::open_error(&file, error))?;
+        connection::require_ours(&reader, &file, &program)?;
         let (readers, redactions) = (Mutex::new(vec![reader]), AtomicU64::new(0));
         let shared = Shared { store, readers, reading, status, writing, redactions, program, upgraded };
         Ok(Sqlite(Arc::new(shared)))
@@ -198,7 +198,7 @@ impl Sqlite {
         let pooled = self.0.readers.lock().expect("the pool is never held across a panic").pop();
         let conn = match pooled {
             Some(conn) => conn,
-            None => schema::open_reader(&self.0.store.home.database(), self.0.reading).map_err(read_error)?,
+            None => connection::open_reader(&self.0.store.home.database(), self.0.reading).map_err(read_error)?,
         };
         // Prepared once per connection, as all else a read asks. A connection that leaves here early is dropped, and its
         // transaction with it.

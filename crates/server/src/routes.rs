@@ -17,6 +17,7 @@ mod planes;
 mod secrets;
 mod stream;
 mod tasks;
+mod timers;
 mod tokens;
 mod triggers;
 mod work_items;
@@ -85,9 +86,9 @@ pub(crate) async fn dispatch(call: Call) -> RouteResult {
         "work_item_block" => work_items::block(call).await,
         "work_item_complete" => work_items::complete(call).await,
         "timer_list" => planes::list(call, &planes::TIMERS).await,
-        "timer_create" => planes::create_timer(call).await,
-        "timer_show" => planes::timer(call).await,
-        "timer_cancel" => planes::cancel_timer(call).await,
+        "timer_create" => timers::create(call).await,
+        "timer_show" => timers::show(call).await,
+        "timer_cancel" => timers::cancel(call).await,
         "wait_list" => planes::list(call, &planes::WAITS).await,
         "wait_cancel" => planes::cancel_wait(call).await,
         "trigger_create" => triggers::create(call).await,

@@ -495,6 +495,7 @@ impl Serialize for ErrorCode {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a document of the repository is read and written")]
 mod tests {
     use std::fmt::Write as _;
     use std::path::Path;

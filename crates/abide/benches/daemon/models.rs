@@ -84,7 +84,7 @@ pub fn history() {
     old.think(&daemon, &seen);
     let (mut first, mut later, mut bytes) = (Taken::default(), Taken::default(), 0);
     for run in 0..RUNS {
-        later.add(OLD * LATER, spoken_to(&daemon, &seen, &vec![&old; LATER]));
+        later.add(OLD * LATER, spoken_to(&daemon, &seen, &[&old; LATER]));
         bytes += seen.lock().unwrap().asked.len();
         let new: Vec<Crowd> =
             (0..LATER).map(|number| Crowd::waiting(&daemon, &format!("new-{run}-{number}"), OLD, 0)).collect();

@@ -1,7 +1,7 @@
 //! `abide send`: a message to an agent, and with `--wait` the answer to it.
 
 mod images;
-mod outcome;
+mod wait;
 
 use abide_api::Client;
 use abide_api::types::{Accepted, BriefView, MessageCreate, MessageDetail, MessageOutcome, PostKind};
@@ -49,7 +49,7 @@ pub fn run(args: &SendArgs, place: &PlaceArgs, out: &Output) -> anyhow::Result<(
             out.result(&accepted, || format!("queued as {} (seq {})\n", accepted.message_id, accepted.seq))?;
             return hint_if_stopped(&client, args, out).await;
         }
-        let waiting = outcome::wait(client, args.id.as_str(), &accepted, place, out);
+        let waiting = wait::wait(client, args.id.as_str(), &accepted, place, out);
         let detail = match args.timeout {
             None => waiting.await?,
             Some(timeout) => match tokio::time::timeout(timeout, waiting).await {

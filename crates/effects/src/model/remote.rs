@@ -14,7 +14,7 @@ mod http;
 mod order;
 mod redaction;
 mod responses;
-mod retry;
+mod retry_after;
 mod spelling;
 pub mod sse;
 mod usage_so_far;
@@ -101,12 +101,12 @@ pub struct Prices {
     pub cache_write: u64,
 }
 
-/// What a model is asked.
+/// The question to a model.
 #[derive(Debug)]
 pub struct Question<'a> {
     pub prompt: &'a Prompt,
     pub tools: &'a ToolSet,
-    /// What the request before this one had written of the same conversation.
+    /// The items that the request before this one had written of the same conversation.
     pub written: &'a mut WrittenItems,
 }
 

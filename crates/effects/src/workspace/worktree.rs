@@ -60,7 +60,7 @@ pub(super) struct WorktreeSource {
 
 impl Repositories {
     /// Makes a folder with a repository of its own, in which `branch` begins at the commit that is checked out. Objects
-    /// come only from stores that a person agreed to: see [`Repositories::agree`].
+    /// come only from stores that a person agreed to: see [`Repositories::record_agreement`].
     pub fn create_worktree(&self, of: &Workspace, folder: &Path, branch: &str) -> Result<Worktree, Refusal> {
         let _used = self.lock_mirrors();
         let nowhere = Git::trusted(Path::new("/dev/null"))?;

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ExecId, TaskId};
-use crate::time::Time;
 use crate::vocabulary::{Boundary, ControlAction, Status, WorkspaceMode};
 
 /// A folder is bound to the agent. Nothing is in it yet because of that.
@@ -110,17 +109,3 @@ pub struct WorktreeKept {
     pub root: String,
     pub error: String,
 }
-
-/// A command of the agent was ended to keep room on a disk. No turn starts before there is room, or before this time:
-/// while the disk is short, the daemon says so again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DiskShort {
-    pub until: Time,
-    pub evidence: String,
-}
-
-/// There is room again, or nobody said for a while that there is none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DiskHasRoom {}

@@ -109,7 +109,7 @@ impl Home {
     /// Takes a new home away again, as long as its lock is held. Folders that hold something else stay.
     pub(crate) fn remove(&self, made: &[PathBuf]) {
         // A file that can't be removed is empty, and harmless.
-        let _ = super::schema::remove_database(&self.database());
+        let _ = super::connection::remove_database(&self.database());
         let _ = fs::remove_file(self.lock_file());
         for folder in made {
             let _ = fs::remove_dir(folder);

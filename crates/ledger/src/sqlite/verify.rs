@@ -8,11 +8,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use abide_kernel::id::Seq;
 
 use super::Sqlite;
+use super::connection::{MARK_EVERY, schema_differences};
 use super::fact::{RawBody, RawFact, read_error};
 use super::history::View;
 use super::lineages::Lineages;
 use super::outdated::OutdatedStreams;
-use super::schema::{MARK_EVERY, schema_differences};
 use super::upgrade_steps::FORMAT;
 use crate::RowsOf;
 use crate::error::{Damage, ReadError};

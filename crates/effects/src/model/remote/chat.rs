@@ -41,7 +41,7 @@ fn tool(tool: &Tool) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-/// What is said to the model one after another is one message: many templates know nothing else.
+/// Adjacent messages to the model are joined into one: many chat templates require it.
 fn write_messages(text: &mut String, system: &str, items: &[WrittenItem]) {
     text.push('[');
     if !system.trim().is_empty() {

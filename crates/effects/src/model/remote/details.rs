@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 pub(super) const FIELD: &str = "reasoning_details";
 
-/// Kinds that come in pieces, and the field that grows. What is encrypted comes whole.
+/// Kinds that come in pieces, and the field that grows. Encrypted ones come whole.
 const GROWING: [(&str, &str); 2] = [("reasoning.text", "text"), ("reasoning.summary", "summary")];
 
 /// Takes a piece into the list of what has come.

@@ -4,7 +4,7 @@ use abide_kernel::vocabulary::ProviderError;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::retry;
+use super::retry_after;
 use crate::model::ProviderFailure;
 
 /// The codes and words of a request that is longer than the model's window. Each provider has its own.
@@ -60,8 +60,11 @@ pub(super) fn of_status(status: u16, headers: &HeaderMap, body: &[u8]) -> Provid
     let said = ErrorBody::read(body);
     let error = classify(status, &said);
     let waits = matches!(error, ProviderError::RateLimited | ProviderError::Overloaded);
-    let retry_after_ms =
-        if waits { retry::from_headers(headers).or_else(|| retry::from_words(&said.message)) } else { None };
+    let retry_after_ms = if waits {
+        retry_after::from_headers(headers).or_else(|| retry_after::from_words(&said.message))
+    } else {
+        None
+    };
     let hint = match (error, status) {
         (ProviderError::Auth, _) if said.contains_any(UNPAID) => {
             "; nothing is left to spend there, and waiting changes nothing"
@@ -97,7 +100,8 @@ pub(super) fn of_event(error: &Value) -> ProviderFailure {
         Some(status) => classify(status, &said),
         None => classify_by_words(&said),
     };
-    let retry_after_ms = if class == ProviderError::RateLimited { retry::from_words(&said.message) } else { None };
+    let retry_after_ms =
+        if class == ProviderError::RateLimited { retry_after::from_words(&said.message) } else { None };
     let forbidden = said.status.map_or_else(|| said.contains_any(&[PERMISSION]), |status| status == FORBIDDEN);
     let model_only = forbidden && said.is_of_model(class);
     ProviderFailure { error: class, retry_after_ms, model_only, ..ProviderFailure::invalid(said.sentence()) }

@@ -71,7 +71,7 @@ pub(super) fn poll_chunk(answer: &mut Response) -> Option<Result<Option<Bytes>, 
     answer.chunk().now_or_never().map(|piece| piece.map_err(|error| connection_failure(&error)))
 }
 
-/// The beginning of an answer that is an error, of which `bytes` have been read. What can't be read of it is left out:
+/// The beginning of an answer that is an error, of which `bytes` have been read. Parts that can't be read are left out:
 /// its status says enough.
 pub(super) async fn read_beginning(answer: &mut Response, mut bytes: Vec<u8>) -> Vec<u8> {
     while bytes.len() < limits::ERROR_BODY_BYTES {

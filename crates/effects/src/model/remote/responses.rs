@@ -176,7 +176,7 @@ fn begun(item: &Value) -> Result<Block, ProviderFailure> {
     })
 }
 
-/// An item at its end, whole. What has come of it in pieces has to agree.
+/// An item at its end, whole. The pieces that came before have to agree with it.
 fn settle(at: u64, item: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderFailure> {
     if !answer.is_at(at) {
         answer.open(at, begun(item)?)?;

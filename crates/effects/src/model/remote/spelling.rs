@@ -75,7 +75,7 @@ impl Tools {
 /// The bytes of a request, field by field. Fields keep their order: a provider's cache compares bytes.
 pub(super) struct Body(String);
 
-/// What a body has beside the conversation, about: the tools take most of it.
+/// The approximate bytes of a body besides the conversation: the tools take most of them.
 const FIXED_BYTES: usize = 40 << 10;
 
 impl Body {

@@ -1,5 +1,5 @@
 //! The conversation of a request in its provider's JSON. A request begins as the one before it did, so the items that both
-//! have are written once. What is kept follows from the items alone: without it, the same bytes are written anew.
+//! have are written once. The kept bytes follow from the items alone: without them, the same bytes are written anew.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Protocol, Remote};
 
-/// What the last request of a conversation had of it.
+/// The items of the last request of a conversation, as they were written.
 #[derive(Debug, Default)]
 pub struct WrittenItems {
     written_for: Option<WrittenFor>,
@@ -31,7 +31,7 @@ pub(super) struct WrittenItem {
     pub(super) fragments: Vec<Fragment>,
 }
 
-/// A part of an item. What stands before and after it decides how it is put into the request.
+/// A part of an item. The parts before and after it decide how it is put into the request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub(super) place: FragmentPlace,

@@ -12,11 +12,11 @@ use crate::hash::{BlobId, Hash};
 use crate::prepared::{Body, Prepared, PreparedAppend, PreparedFact};
 use crate::record::{Cursor, INLINE_LIMIT, Snapshot};
 use crate::rows;
+use crate::sqlite::connection::MARK_EVERY;
 use crate::sqlite::fact::Link;
 use crate::sqlite::heads::Table;
 use crate::sqlite::history::{StreamHead, View};
 use crate::sqlite::row::{self, RowKey, WithoutChecksum};
-use crate::sqlite::schema::MARK_EVERY;
 use crate::sqlite::versions;
 use crate::stream::StreamId;
 

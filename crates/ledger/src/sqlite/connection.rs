@@ -1,4 +1,5 @@
-//! The database file: how it is created, opened and recognised. Its tables are made in `steps`.
+//! Connections: how the database file is created, opened and recognised, with the settings (PRAGMAs) of the writer and the
+//! readers. Its tables are made in `upgrade_steps.rs`.
 //!
 //! Facts are appended by rowid, in commit order, and carry no index entry each: an index on (stream, seq) halves the
 //! speed of appending, clustering by it takes four fifths. Instead a fact points back to the one before it in its

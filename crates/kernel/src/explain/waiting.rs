@@ -1,6 +1,7 @@
-//! The part of `why` about work items and questions: which one, its obstacle, and the remedies that a person has.
+//! The sentences of `why` for agents that wait: for a time, for something outside, or for a person; which item or question
+//! that is about, and what a person can do. Budgets, models, the pace and the disk have files of their own.
 
-use super::{NAMED, WaitingOn, budget, counted, for_item, model, pace};
+use super::{NAMED, WaitingOn, budget, counted, disk, for_item, model, pace};
 use crate::decision::Decision;
 use crate::limits::{self, clip};
 use crate::scheduler::decide::decide_person_needed;
@@ -62,11 +63,7 @@ pub(super) fn until_a_time(state: &AgentState, decision: &Decision, objective: &
         return pace::sentence(state);
     }
     if let (Reason::DiskReserve, Some(short)) = (decision.reason, &state.lifecycle.disk_short) {
-        return format!(
-            "{id} waits for room on a disk ({}): a command of it that took a lot of it was ended; it goes on by itself when there \
-             is room, so delete something.",
-            short.evidence
-        );
+        return disk::waits_for_room(state, short);
     }
     match (decision.reason, item) {
         (Reason::RecheckPending, Some(WorkItem { recheck_at: Some(at), blocked_by: Some(by), .. })) => {
