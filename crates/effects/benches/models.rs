@@ -113,7 +113,7 @@ fn prompt() -> Prompt {
     for round in 0..EARLIER {
         let call_id = CallId::new(format!("call_0198c0de-0000-7000-8000-000000000001-{round}-0"));
         let input = json!({ "cmd": "cargo build --timings", "workdir": "crates/effects", "yield_time_ms": 10_000 });
-        let call = CallRecord { call_id: call_id.clone(), tool: "ExecCommand".to_owned(), input };
+        let call = CallRecord { call_id: call_id.clone(), tool: "ExecCommand".to_owned(), input: input.into() };
         items.push(Item::Assistant { text: "I look at the next crate.".to_owned(), calls: vec![call], thought: None });
         let content =
             json!({ "disposition": "completed", "exit_code": 0, "stdout": "Compiling abide-effects\n".repeat(40) });

@@ -29,12 +29,12 @@ use std::time::{Duration, SystemTime};
 use abide_kernel::effect::{CommandEffect, Effect, TimerCheckEffect, TurnEffect, WorkspaceEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId, Fresh, TaskId};
 use abide_kernel::input::{BootContext, Input, Reads, Refusal, Removal};
+use abide_kernel::open_json::{ToolInput, ToolOutput};
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::time::Time;
 use abide_kernel::tool::ExecutorCall;
 use abide_kernel::vocabulary::ToolStatus;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::limits;
@@ -94,7 +94,7 @@ impl std::fmt::Debug for Executor {
 
 /// The outcome of a tool: the result, inputs that have to be recorded before it, and the task whose output it contains.
 struct ToolOutcome {
-    result: Value,
+    result: ToolOutput,
     first: Vec<Input>,
     reads: Option<Reads>,
 }
@@ -106,18 +106,18 @@ struct ToolRun {
     exec_id: ExecId,
     call_id: CallId,
     tool: String,
-    input: Value,
+    input: ToolInput,
     place: ToolPlacement,
     policy: CallPolicy,
 }
 
 impl ToolOutcome {
-    fn new(result: Value) -> ToolOutcome {
-        ToolOutcome { result, first: Vec::new(), reads: None }
+    fn new(result: impl Into<ToolOutput>) -> ToolOutcome {
+        ToolOutcome { result: result.into(), first: Vec::new(), reads: None }
     }
 
-    fn with_inputs(result: Value, first: Vec<Input>) -> ToolOutcome {
-        ToolOutcome { result, first, reads: None }
+    fn with_inputs(result: impl Into<ToolOutput>, first: Vec<Input>) -> ToolOutcome {
+        ToolOutcome { result: result.into(), first, reads: None }
     }
 }
 

@@ -333,7 +333,7 @@ fn make_waiting(home: &Path, agents: u64, acts: impl Fn(u64) -> Vec<RecordCall>)
         let call = |(place, act): (usize, &RecordCall)| Call {
             call_id: CallId::new(format!("call_{number}_{place}")),
             tool: "Act".to_owned(),
-            input: Value::Null,
+            input: Value::Null.into(),
             parsed: ToolCall::Record(act.clone()),
         };
         let calls: Vec<Call> = acts.iter().enumerate().map(call).collect();

@@ -1,5 +1,5 @@
-//! What a decision and a fact cost when much is open against when little is: instructions, counted by callgrind, so
-//! that the figures are steady on a busy machine. The bench runs itself under valgrind, once per size.
+//! The cost of a decision and of a fact when much is open against when little is: instructions, counted by callgrind,
+//! so that the figures are steady on a busy machine. The bench runs itself under valgrind, once per size.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

@@ -5,21 +5,21 @@ use abide_views::task::TaskView;
 use abide_views::workspace::WorkspaceView;
 use abide_views::{ErrorCode, WithNulls};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::id::{AgentId, ApprovalId, BriefId, TaskId, TimerId, TriggerId, WaitId};
+use crate::open_json::ToolOutput;
 use crate::vocabulary::{ApprovalStatus, TaskStatus, TimerStatus};
 
 /// As it is recorded.
 #[must_use]
-pub fn told(result: &impl Serialize) -> Value {
+pub fn told(result: &impl Serialize) -> ToolOutput {
     // Our own types all have a JSON form.
-    serde_json::to_value(WithNulls(result)).unwrap_or_default()
+    ToolOutput(serde_json::to_value(WithNulls(result)).unwrap_or_default())
 }
 
 /// A folder that is bound has no patch: only lists, which show those that are gone too, have the field.
 #[must_use]
-pub fn told_workspace(view: &WorkspaceView) -> Value {
+pub fn told_workspace(view: &WorkspaceView) -> ToolOutput {
     let mut told = told(view);
     if let Some(fields) = told.as_object_mut() {
         fields.remove("patch");
@@ -132,7 +132,7 @@ pub struct TriggerEnded {
 pub struct WorkspaceDetached {
     pub root: String,
     pub removing: bool,
-    pub workspace: Option<Value>,
+    pub workspace: Option<ToolOutput>,
 }
 
 /// A call that was not made, or failed.

@@ -20,7 +20,7 @@ pub struct Limits {
     pub max_wall_ms: Option<u64>,
 }
 
-/// What an agent may use in all, and on one day (UTC).
+/// Limits of an agent's use: in all, and on one day (UTC).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -36,7 +36,7 @@ pub struct Budget {
     pub daily: Limits,
 }
 
-/// What was used.
+/// Amounts that were used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Used {
@@ -201,7 +201,7 @@ impl Used {
 }
 
 impl Spent {
-    /// As evidence of a decision: of the state alone, whoever reads it and when.
+    /// As evidence of a decision: of the state alone, the same for every reader at any time.
     #[must_use]
     pub fn evidence(&self) -> String {
         match self.until {

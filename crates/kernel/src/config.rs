@@ -110,7 +110,7 @@ impl Identity {
         line
     }
 
-    /// The agent at the top of the tree that this one is in: whoever shares it works for the same operator's agent.
+    /// The agent at the top of the tree that this one is in: all agents of a tree work for the same operator's agent.
     #[must_use]
     pub fn top(&self) -> &AgentId {
         self.supervisor.as_ref().map_or(&self.id, |supervisor| &supervisor.top)
@@ -144,13 +144,13 @@ pub struct Config {
     /// The same of the models that are tried after it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub default_fallback: bool,
-    /// What its commands have besides the usual environment. No agent that a model names has any.
+    /// Credentials that its commands have besides the usual environment. No agent that a model names has any.
     #[serde(default, skip_serializing_if = "Credentials::is_empty")]
     pub credentials: Credentials,
 }
 
-/// What the settings allow every agent before it waits or a person is asked. Zero is no limit. Recorded in each agent's
-/// stream, so that a decision of the past does not change with the settings.
+/// Limits that the settings set for every agent, at which it waits or a person is asked. Zero is no limit. Recorded in
+/// each agent's stream, so that a decision of the past does not change with the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentLimits {
@@ -161,7 +161,7 @@ pub struct AgentLimits {
 }
 
 impl Default for AgentLimits {
-    /// What holds for an agent until its stream says otherwise. Streams rely on it: these numbers never change, whatever
+    /// The limits of an agent until its stream says otherwise. Streams rely on it: these numbers never change, whatever
     /// the settings of a later version are without a word from anybody.
     fn default() -> AgentLimits {
         AgentLimits { self_turns_per_hour: 240, rounds_per_turn: 500 }
@@ -178,14 +178,15 @@ pub struct DefaultModels {
     pub chosen: bool,
 }
 
-/// What an operator named for one agent, or what the settings have for all.
+/// A choice: one that an operator named for one agent, or the one that the settings have for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice<T> {
     Own(T),
     Default(T),
 }
 
-/// What an operator changes. What is left out stays as it is, also when somebody else changes it at the same moment.
+/// The changes that an operator makes. A field that is left out stays as it is, also when somebody else changes it at
+/// the same moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigChange {
     pub model: Option<Choice<String>>,
@@ -241,7 +242,7 @@ impl<T: Clone> Choice<T> {
         if default { Choice::Default(value.clone()) } else { Choice::Own(value.clone()) }
     }
 
-    /// What it is, and whether it is the settings'.
+    /// The chosen value, and whether it is the settings'.
     fn told(self) -> (T, bool) {
         match self {
             Choice::Own(value) => (value, false),

@@ -1,5 +1,5 @@
-//! What an operator gave the commands of an agent besides the usual environment. Secrets are named here and nowhere held:
-//! a fact never has a value of one.
+//! Credentials that an operator gave the commands of an agent besides the usual environment. Secrets are named here and
+//! nowhere held: a fact never has a value of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct Credentials {
     pub for_children: bool,
 }
 
-/// What an operator changes of them. A part that is left out stays as it is.
+/// The changes that an operator makes to them. A part that is left out stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CredentialsChange {
     pub env: Option<BTreeMap<String, String>>,
@@ -58,7 +58,7 @@ impl Credentials {
         }
     }
 
-    /// What a supervised child is made with: all of it or nothing.
+    /// The credentials that a supervised child is made with: all of them or none.
     #[must_use]
     pub fn of_child(&self) -> Credentials {
         if self.for_children { self.clone() } else { Credentials::default() }

@@ -22,7 +22,7 @@ pub struct Decision {
     pub work_item_id: Option<WorkItemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<TaskId>,
-    /// What was there, and did not count: suppressed duplicates, held-back work.
+    /// Candidates that were there and did not count: suppressed duplicates, held-back work.
     #[serde(default)]
     pub ignored: Vec<String>,
     #[serde(default)]

@@ -3,14 +3,12 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use crate::budget::Budget;
 use crate::config::{Config, Identity, Supervisor};
 use crate::fact::{Fact, TaskCreated, TaskEnd};
 use crate::id::{AgentId, CallId, ExecId, Seq, TaskId, TimerId, TriggerId};
 use crate::message::Message;
-use crate::open_json::ProviderState;
+use crate::open_json::{ProviderState, ToolInput};
 use crate::prompt::situation::Situation;
 use crate::state::AgentState;
 use crate::state::queue::Entry;
@@ -48,7 +46,7 @@ pub enum TurnEffect {
         call_id: CallId,
         /// The call as the model wrote it: rules name tools, and an approval is for one text.
         tool: String,
-        input: Value,
+        input: ToolInput,
         call: Box<ExecutorCall>,
         place: Box<ToolPlacement>,
     },
@@ -127,16 +125,16 @@ pub enum TriggerEffect {
     ForgetSecret { trigger_id: TriggerId },
 }
 
-/// What a call to the model is about. What was said before is in the ledger, for models that want to know.
+/// The subject of a call to the model. Earlier messages and rounds are in the ledger, for models that want to know.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelCall {
     pub model: String,
     pub message: Arc<Message>,
-    /// What joined the turn, in order.
+    /// The messages that joined the turn, in order.
     pub interjections: Vec<Arc<Message>>,
     /// Those of these messages that are excerpts: the facts that queued them have them whole.
     pub excerpts: Vec<Seq>,
-    /// What the provider asked to be given back.
+    /// State that the provider asked to be given back.
     pub carry: Option<ProviderState>,
     /// The fact that started the turn.
     pub turn_seq: Seq,
@@ -144,7 +142,7 @@ pub struct ModelCall {
     pub situation: Option<Box<Situation>>,
     /// Where its tools run, if it holds the folder: whether a turn got anywhere shows in the files, too.
     pub place: Option<Box<ToolPlacement>>,
-    /// What it may spend is limited: a model whose price nobody knows must not be called.
+    /// The agent's money is limited: a model of unknown price must not be called.
     pub money_limited: bool,
     /// The agent's role: which tools its turn may use follows from it.
     pub role: Role,
@@ -171,8 +169,8 @@ pub struct SpawnChild {
     pub worktree_of: Option<String>,
 }
 
-/// What a fact asks to be done. `state` is the state it has just been applied to. The effect of a tool call is not among
-/// these: the fact has the call's text, and the rule that records it has the parsed call (`rules/turn.rs`).
+/// The effects that a fact asks for. `state` is the state it has just been applied to. The effect of a tool call is not
+/// among these: the fact has the call's text, and the rule that records it has the parsed call (`rules/turn.rs`).
 #[must_use]
 #[allow(clippy::wildcard_enum_match_arm, reason = "most facts ask for nothing")]
 pub fn effects_of(fact: &Fact, state: &AgentState) -> Vec<Effect> {
@@ -260,7 +258,7 @@ fn is_command(state: &AgentState, task: &TaskId) -> bool {
     state.planes.tasks.get(task).is_some_and(|task| task.kind == TaskKind::Command)
 }
 
-/// What makes the child of a queued task.
+/// The effect that makes the child of a queued task.
 #[must_use]
 pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
     let child = task.child.as_deref()?;
@@ -300,7 +298,7 @@ pub fn spawn_of(task: &Task, state: &AgentState) -> Option<Effect> {
     Some(Effect::Child(ChildEffect::Spawn { task_id, child: Box::new(child) }))
 }
 
-/// What ends the child of a task.
+/// The effect that ends the child of a task.
 #[must_use]
 pub fn dismissal_of(task: &Task) -> Option<Effect> {
     if task.kind != TaskKind::ChildAgent {
@@ -310,7 +308,7 @@ pub fn dismissal_of(task: &Task) -> Option<Effect> {
     Some(Effect::Child(ChildEffect::Dismiss { task_id, child_agent_id, evidence: task.asked.clone() }))
 }
 
-/// What tells a supervisor of the end of a child that has let go of everything.
+/// The effect that tells a supervisor of the end of a child that has let go of everything.
 #[must_use]
 pub fn report_of(state: &AgentState) -> Option<Effect> {
     let supervisor = state.definition.identity.supervisor.as_ref().filter(|_| !state.lifecycle.archived)?;

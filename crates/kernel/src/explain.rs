@@ -167,7 +167,7 @@ fn would_wake(state: &AgentState) -> Vec<String> {
     for approval in state.planes.approvals.pending().keys().take(NAMED) {
         wakes.push(format!("an answer to the approval {approval}"));
     }
-    // Nobody but its supervisor speaks to a child.
+    // A child hears its supervisor and no one else.
     wakes.push(match &state.definition.identity.supervisor {
         Some(supervisor) => format!("a message from {}", supervisor.agent_id),
         None if state.turns.current.is_none() && state.planes.queue.queued_delayed() > 0 => {
@@ -227,7 +227,7 @@ fn failure_besides(state: &AgentState, decision: &Decision) -> Option<String> {
     })
 }
 
-/// What the agent does, or waits for, by this decision.
+/// The agent's activity, or the object of its wait, by this decision.
 fn activity(state: &AgentState, decision: &Decision) -> String {
     let id = state.id();
     let objective = waiting::objective_of(state, decision);
@@ -315,7 +315,7 @@ fn for_item(objective: &str) -> String {
     if objective.is_empty() { String::new() } else { format!(", for{objective}") }
 }
 
-/// What holds if nobody answers, and when.
+/// The outcome if there is no answer, and its time.
 fn or_else(approval: &Approval) -> String {
     let default = match approval.default {
         ApprovalDefault::Deny => "denied",

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::open_json::{JsonBody, ProviderState};
+use crate::open_json::{JsonBody, ProviderState, ToolOutput};
 pub use crate::refusal::Refusal;
 
 use crate::budget::Usage;
@@ -102,7 +101,7 @@ pub enum Input {
         carry: Option<ProviderState>,
         /// A draw, by which the wait until the next try is longer or shorter.
         jitter: u16,
-        /// What it took all the same.
+        /// The usage of the call all the same.
         spent: Option<Spent>,
         /// Where turns are held for it: nobody told the operator of this cause yet, in the whole home.
         announce: bool,
@@ -122,7 +121,7 @@ pub enum Input {
         exec_id: ExecId,
         call_id: CallId,
         status: ToolStatus,
-        result: Value,
+        result: ToolOutput,
         /// The task whose output is in the result.
         reads: Option<Reads>,
     },
@@ -205,22 +204,22 @@ pub struct Reads {
     pub end: bool,
 }
 
-/// What is left in the world of an agent that is read again: by a new process, or by this one after a sleep.
+/// The state of the world around an agent that is read again: by a new process, or by this one after a sleep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BootContext {
-    /// What had to be done to be sure that nothing of a task runs, by task.
+    /// The steps that were needed to be sure that nothing of a task runs, by task.
     pub ended: BTreeMap<TaskId, Vec<String>>,
     /// The workspace that is still kept for it.
     pub occupied: Option<String>,
-    /// What the settings have for agents without models of their own. None where nobody says.
+    /// The settings' models for agents without models of their own. None where there is no word of it.
     pub models: Option<DefaultModels>,
-    /// What the settings allow every agent. None where nobody says.
+    /// The settings' limits for every agent. None where there is no word of it.
     pub limits: Option<AgentLimits>,
     /// The process that reads it holds its turns. A new process holds nobody's: it tries again.
     pub holds_turns: bool,
 }
 
-/// What became of a worktree that is gone.
+/// The outcome of a worktree's removal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Removal {
     pub patch: Option<String>,
@@ -252,28 +251,28 @@ pub struct NewMessage {
     pub idempotency_key: Option<String>,
 }
 
-/// What came in by a trigger. It is data from outside, whatever it claims to be.
+/// A delivery that came in by a trigger. It is data from outside, whatever it claims to be.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Delivery {
-    /// What its sender calls it.
+    /// The id that its sender gave it.
     pub delivery_id: Option<String>,
     pub text: Option<String>,
-    pub json: Option<Value>,
+    pub json: Option<JsonBody>,
     pub correlation_id: Option<String>,
 }
 
-/// What the model said in one round.
+/// The model's answer in one round.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Reply {
     pub text: String,
     pub calls: Vec<Call>,
     pub usage: Usage,
     pub elapsed_ms: Option<u64>,
-    /// What the provider wants back with its next call, whatever happens in between.
+    /// State that the provider wants back with its next call, whatever happens in between.
     pub carry: Option<ProviderState>,
     /// Which model answered, where it was one that has to be paid.
     pub model: Option<String>,
-    /// What the provider wants back with this round, whenever it is shown again.
+    /// State that the provider wants back with this round, whenever it is shown again.
     pub sealed: Option<ProviderState>,
     /// Why the model stopped, in its provider's word, where it is not the usual one.
     pub stop: Option<String>,
@@ -284,7 +283,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The reason to stop of a model that has written as much as it may, whoever serves it.
+    /// The reason to stop of a model that has written as much as it may, the same for every provider.
     pub const FULL: &'static str = "max_tokens";
 
     /// It had more to say.
@@ -294,7 +293,7 @@ impl Reply {
     }
 }
 
-/// What a call took that came to nothing.
+/// The usage of a call that came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spent {
     pub usage: Usage,
@@ -302,7 +301,7 @@ pub struct Spent {
     pub estimated: bool,
 }
 
-/// What came of a timer's check.
+/// The outcome of a timer's check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checked {
     Exited {
@@ -315,7 +314,7 @@ pub enum Checked {
     },
 }
 
-/// What the asker is told once the facts are durable.
+/// The answer to the asker once the facts are durable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -329,5 +328,5 @@ pub enum Answer {
         disposition: Disposition,
         reason: String,
     },
-    Acted(Value),
+    Acted(ToolOutput),
 }

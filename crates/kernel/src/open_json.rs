@@ -1,6 +1,7 @@
 //! JSON whose shape another party decides. Each kind has a type of its own, so that one is not taken for another; all of them
 //! are stored as the JSON itself. Code that reads inside of one works on the value that it derefs to.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,16 @@ use serde_json::Value;
 macro_rules! open_json {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(transparent)]
         pub struct $name(pub Value);
+
+        impl $name {
+            #[must_use]
+            pub fn is_null(&self) -> bool {
+                self.0.is_null()
+            }
+        }
 
         impl Deref for $name {
             type Target = Value;
@@ -24,6 +32,18 @@ macro_rules! open_json {
         impl DerefMut for $name {
             fn deref_mut(&mut self) -> &mut Value {
                 &mut self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl PartialEq<Value> for $name {
+            fn eq(&self, other: &Value) -> bool {
+                self.0 == *other
             }
         }
 
@@ -40,4 +60,8 @@ open_json! {
     ProviderState;
     /// The JSON of a message.
     JsonBody;
+    /// The input of a tool call as the model wrote it. No tool need take it.
+    ToolInput;
+    /// The result of a tool call or of a person's act, as it is recorded and shown.
+    ToolOutput;
 }

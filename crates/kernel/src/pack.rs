@@ -1,6 +1,6 @@
 //! JSON in few bytes: how the ledger keeps payloads, rows and states.
 //!
-//! What goes in comes back byte for byte. `pack` says `None` to a text that would not (blanks between members, unusual
+//! A packed text comes back byte for byte. `pack` says `None` to a text that would not (blanks between members, unusual
 //! escapes, no JSON at all); such bytes are kept as they are. `read` makes a value of packed bytes directly, without
 //! the text.
 //!

@@ -1,5 +1,5 @@
-//! What a model is shown, before any provider's spelling of it. Pure: what it is made of arrives as values, and the same
-//! values make the same prompt.
+//! The prompt that a model is shown, before any provider's spelling of it. Pure: its parts arrive as values, and the
+//! same values make the same prompt.
 
 pub mod assemble;
 pub mod counted;
@@ -36,9 +36,9 @@ pub struct Prompt {
 pub enum Item {
     /// Said to the model: messages of people and events, and what the runtime tells it.
     User { parts: Vec<Part> },
-    /// What the model said in one round.
+    /// The model's answer in one round.
     Assistant { text: String, calls: Vec<CallRecord>, thought: Option<SealedReasoning> },
-    /// What the calls of the round before came to, in the order of the calls.
+    /// The results of the calls of the round before, in the order of the calls.
     Results { results: Vec<CallResult> },
 }
 
@@ -65,8 +65,8 @@ pub struct CallResult {
     pub images: Vec<Image>,
 }
 
-/// What a provider wants to be given back word for word with the round it came in: its reasoning, sealed. It means
-/// something to the models of one provider only.
+/// Reasoning that a provider wants to be given back word for word with the round it came in, sealed. It means something
+/// to the models of one provider only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SealedReasoning {
     /// The model that thought it, as `PROVIDER/MODEL`.

@@ -1,9 +1,9 @@
-//! What follows from a call to a model that failed: one rule for each class of error, and how long to wait.
+//! The consequences of a call to a model that failed: one rule for each class of error, and how long to wait.
 
 use crate::limits;
 use crate::vocabulary::ProviderError;
 
-/// What holds for a class of error.
+/// The rule for a class of error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
     /// The same request may succeed later without anybody changing anything.
@@ -16,7 +16,7 @@ pub struct Rule {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tells {
-    /// `why` says it to whoever asks.
+    /// `why` says it to a caller who asks.
     Nobody,
     /// Once, until the model works again: nobody else can mend it.
     Operator,
@@ -28,7 +28,7 @@ pub fn keeps_message(error: ProviderError) -> bool {
     rule(error).passes_with_time || matches!(error, ProviderError::Auth | ProviderError::HomeBudgetSpent)
 }
 
-/// The table. A failure that neither passes nor falls back ends its message, and whoever asked hears of it.
+/// The table. A failure that neither passes nor falls back ends its message, and the asker hears of it.
 #[must_use]
 pub fn rule(error: ProviderError) -> Rule {
     let row = |passes_with_time, falls_back, tells| Rule { passes_with_time, falls_back, tells };

@@ -2,9 +2,8 @@
 
 use std::fmt::Display;
 
-use serde_json::Value;
-
 use crate::act_result::{CallFailed, ErrorTold, told};
+use crate::open_json::ToolOutput;
 
 pub use abide_views::ErrorCode;
 
@@ -43,7 +42,7 @@ impl Refusal {
 
     /// As a tool's result: what a model reads of it.
     #[must_use]
-    pub fn into_result(self) -> Value {
+    pub fn into_result(self) -> ToolOutput {
         told(&CallFailed { error: ErrorTold { code: self.code, message: self.message, hint: self.hint } })
     }
 }

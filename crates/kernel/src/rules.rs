@@ -37,7 +37,7 @@ pub(crate) use settle::settle;
 pub(crate) use turn::{end_sleeps, present};
 pub(crate) use waits::trigger_wait;
 
-/// What an admitted input came to.
+/// The outcome of an admitted input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Admitted {
     pub facts: Vec<Fact>,

@@ -10,9 +10,8 @@ mod host;
 mod path;
 mod record;
 
-use serde_json::Value;
-
 use crate::id::CallId;
+use crate::open_json::ToolInput;
 use crate::refusal::Refusal;
 use crate::vocabulary::{ApprovalDefault, SideEffect};
 
@@ -28,7 +27,7 @@ pub struct Call {
     pub call_id: CallId,
     /// As the model wrote it; it need not be the name of any tool.
     pub tool: String,
-    pub input: Value,
+    pub input: ToolInput,
     pub parsed: ToolCall,
 }
 

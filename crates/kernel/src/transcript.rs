@@ -9,10 +9,10 @@ use crate::prompt::image::images_in;
 use crate::time::Time;
 use crate::vocabulary::{TerminalKind, TranscriptRole};
 
-/// What is shown of one tool result; the ledger has all of it.
+/// The part of one tool result that is shown; the ledger has all of it.
 const RESULT_BYTES: usize = 16 * 1024;
 
-/// What is said of an answer that the model could not end.
+/// The note on an answer that the model could not end.
 const CUT: &str = "the answer is cut: the model had written as much as it may (max_output_tokens)";
 
 /// The entries that a fact makes: mostly none.
@@ -56,7 +56,7 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<TranscriptEntry> {
                 ..blank(TranscriptRole::Assistant)
             };
             let calls = round.calls.iter().map(|call| TranscriptEntry {
-                json: Some(call.input.clone()),
+                json: Some(call.input.0.clone()),
                 exec_id: exec_id.clone(),
                 call_id: Some(call.call_id.clone()),
                 tool: Some(call.tool.clone()),
@@ -67,7 +67,7 @@ pub fn entries(seq: Seq, at: Time, fact: &Fact) -> Vec<TranscriptEntry> {
             spoke.then_some(said).into_iter().chain(calls).chain(cut).collect()
         }
         Fact::ToolFinished(finished) => {
-            // Nobody reads an image as text; what stands in its place is not long.
+            // Images are not readable as text; the text in their place is not long.
             let result = images_in(&finished.result).1;
             let whole = result.to_string();
             let fits = whole.len() <= RESULT_BYTES;

@@ -163,7 +163,7 @@ impl From<&ModelFailure> for TroubleView {
     }
 }
 
-/// What of it is not set is for whoever runs the commands to say.
+/// The component that runs the commands says which of them are not set.
 impl From<&Credentials> for AgentCredentials {
     fn from(credentials: &Credentials) -> AgentCredentials {
         let Credentials { env, secrets, git_credentials, ssh_agent, known_hosts, for_children } = credentials.clone();
@@ -235,7 +235,7 @@ impl From<&Timer> for TimerView {
     }
 }
 
-/// A timer with what is to come, for whoever asks about this one.
+/// A timer with its next occurrences, for a caller that asks about this one.
 #[must_use]
 pub fn timer_ahead(timer: &Timer) -> TimerView {
     TimerView {

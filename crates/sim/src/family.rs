@@ -258,7 +258,7 @@ impl Environment {
             calls.push(Call {
                 call_id,
                 tool: generators::tool_name(&act).to_owned(),
-                input: serde_json::json!({ "act": format!("{act:?}") }),
+                input: serde_json::json!({ "act": format!("{act:?}") }).into(),
                 parsed: ToolCall::Record(act),
             });
         }

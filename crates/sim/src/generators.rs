@@ -42,12 +42,10 @@ fn task(rng: &mut Rng, state: &AgentState) -> TaskId {
 
 pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
     // Now and then one that looks at the same thing over and over.
-    let looked = state
-        .turns
-        .current
-        .as_ref()
-        .and_then(|turn| state.planes.queue.get(&turn.message_id))
-        .is_some_and(|entry| entry.guard.repeats_of(call_hash("ExecCommand", &json!({ "cmd": "look" }))) > 0);
+    let looked =
+        state.turns.current.as_ref().and_then(|turn| state.planes.queue.get(&turn.message_id)).is_some_and(|entry| {
+            entry.guard.repeats_of(call_hash("ExecCommand", &json!({ "cmd": "look" }).into())) > 0
+        });
     let stubborn = if looked { rng.chance(97) } else { rng.chance(2) };
     let count = if !stubborn && rng.chance(45) { 0 } else { 1 + rng.below(3) };
     let calls = (0..count)
@@ -56,11 +54,11 @@ pub fn reply(rng: &mut Rng, state: &AgentState, calls_made: &mut u64) -> Reply {
             let call_id = CallId::new(format!("call_{calls_made}"));
             if stubborn || rng.chance(40) {
                 let cmd = if stubborn { "look".to_owned() } else { format!("build {calls_made}") };
-                let input = json!({ "cmd": &cmd });
+                let input = json!({ "cmd": &cmd }).into();
                 return Call { call_id, tool: "ExecCommand".to_owned(), input, parsed: command(cmd) };
             }
             let act = model_act(rng, state);
-            let input = json!({ "act": format!("{act:?}") });
+            let input = json!({ "act": format!("{act:?}") }).into();
             Call { call_id, tool: tool_name(&act).to_owned(), input, parsed: ToolCall::Record(act) }
         })
         .collect();
@@ -301,7 +299,7 @@ pub fn endless_reply(state: &AgentState, calls_made: &mut u64) -> Reply {
             todo: Vec::new(),
             budget: None,
         };
-        let (call_id, input) = (CallId::new(format!("call_{calls_made}")), json!({ "objective": "more" }));
+        let (call_id, input) = (CallId::new(format!("call_{calls_made}")), json!({ "objective": "more" }).into());
         Call { call_id, tool: tool_name(&act).to_owned(), input, parsed: ToolCall::Record(act) }
     });
     Reply { text: "more".to_owned(), calls: calls.into_iter().collect(), ..Reply::default() }
@@ -387,7 +385,7 @@ pub fn incoming_input(rng: &mut Rng, state: &AgentState) -> Input {
         delivery: Delivery {
             delivery_id: None,
             text: message.text,
-            json: message.json.map(|json| json.0),
+            json: message.json,
             correlation_id: message.correlation_id,
         },
     }

@@ -14,6 +14,7 @@ use abide_kernel::fact::{Fact, TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, TaskId};
 use abide_kernel::input::{Answer, Checked, Input, NewMessage, Removal, Reply};
 use abide_kernel::limits::CLOCK_SLACK_MS;
+use abide_kernel::open_json::ToolOutput;
 use abide_kernel::state::lifecycle::Control;
 use abide_kernel::time::Time;
 use abide_kernel::tool::RecordCall;
@@ -194,7 +195,7 @@ impl Environment {
             ) => {
                 let reads = generators::reads(&mut self.rng, &simulated.shadow);
                 let status = if self.rng.chance(80) { ToolStatus::Completed } else { ToolStatus::Failed };
-                let result = serde_json::Value::Null;
+                let result = ToolOutput::default();
                 let finish =
                     Input::FinishTool { exec_id: exec_id.clone(), call_id: call_id.clone(), status, result, reads };
                 if self.friendly || self.rng.chance(50) {

@@ -161,7 +161,13 @@ impl World {
         self.ask("builder", Input::RunTask { task_id: task_id.clone(), recovery: None });
         let result = json!({ "task_id": task_id });
         let status = ToolStatus::Completed;
-        let finish = Input::FinishTool { exec_id, call_id: CallId::new("call_build"), status, result, reads: None };
+        let finish = Input::FinishTool {
+            exec_id,
+            call_id: CallId::new("call_build"),
+            status,
+            result: result.into(),
+            reads: None,
+        };
         let effects = self.ask("builder", finish);
         let wait = RecordCall::WaitFor {
             wake: WaitKind::Task,
@@ -339,7 +345,7 @@ impl World {
 }
 
 fn call(call_id: &str, tool: &str, parsed: ToolCall) -> Call {
-    Call { call_id: CallId::new(call_id), tool: tool.to_owned(), input: json!({}), parsed }
+    Call { call_id: CallId::new(call_id), tool: tool.to_owned(), input: json!({}).into(), parsed }
 }
 
 fn exec_of(effects: &[Effect]) -> ExecId {

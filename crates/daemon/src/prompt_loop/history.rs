@@ -274,7 +274,7 @@ impl PastResults for RecordedResults {
             let facts = back.batch(&self.ledger, &self.stream, 0)?;
             let finished =
                 facts.iter().rev().filter_map(|recorded| match decode::<AgentState>(&self.stream, recorded) {
-                    Ok(Fact::ToolFinished(finished)) => Some(finished.result),
+                    Ok(Fact::ToolFinished(finished)) => Some(finished.result.0),
                     Ok(_) | Err(_) => None,
                 });
             results.extend(finished);

@@ -46,7 +46,7 @@ pub(super) async fn play_call(
             let calls = tools.iter().zip(inputs).enumerate();
             let calls = calls.map(|(index, (tool, input))| {
                 let parsed = offered.parse(&tool.name, &input);
-                Call { call_id: call_id(exec_id, round, index), tool: tool.name.clone(), input, parsed }
+                Call { call_id: call_id(exec_id, round, index), tool: tool.name.clone(), input: input.into(), parsed }
             });
             let reply = reply(text.clone(), calls.collect(), call, place.to_carry());
             sleep_ms(*delay_ms).await;

@@ -46,7 +46,8 @@ impl Run<'_> {
         match executor_call(tool, &input) {
             Ok(call) => {
                 let (tool, call, place) = (tool.to_owned(), Box::new(call), Box::new(self.place));
-                let effect = Effect::Turn(TurnEffect::RunTool { exec_id, call_id, tool, input, call, place });
+                let effect =
+                    Effect::Turn(TurnEffect::RunTool { exec_id, call_id, tool, input: input.into(), call, place });
                 self.executor.perform_under(self.policy, self.agent, effect).unwrap()
             }
             Err(refusal) => {

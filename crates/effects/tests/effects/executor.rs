@@ -57,7 +57,7 @@ impl Stage {
 /// The outcome of the call.
 pub(crate) fn result(inputs: &[Input]) -> (ToolStatus, Value) {
     match inputs.last() {
-        Some(Input::FinishTool { status, result, .. }) => (*status, result.clone()),
+        Some(Input::FinishTool { status, result, .. }) => (*status, result.0.clone()),
         other => panic!("a call ends with its outcome, not with {other:?}"),
     }
 }

@@ -104,7 +104,7 @@ impl Stage {
         let policy = CallPolicy { policy: Arc::clone(&self.policy), approved: None };
         let run = Run { policy, ..run(&self.executor, &self.agent, "exec_1", "call_1", self.place.clone()) };
         match run.job("ReadSkill", input).await.as_slice() {
-            [Input::FinishTool { result, .. }] => result.clone(),
+            [Input::FinishTool { result, .. }] => result.0.clone(),
             other => panic!("reading records its result and nothing more: {other:?}"),
         }
     }

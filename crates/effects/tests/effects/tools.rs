@@ -344,13 +344,18 @@ fn the_secret_of_a_trigger_is_taken_out_of_its_call_refused_or_not() {
     {
         let input = json!({ "name": "ci", "secret": secret });
         let parsed = parse("CreateTrigger", &input);
-        let mut call = Call { call_id: CallId::new("call_1"), tool: "CreateTrigger".to_owned(), input, parsed };
+        let mut call =
+            Call { call_id: CallId::new("call_1"), tool: "CreateTrigger".to_owned(), input: input.into(), parsed };
         assert_eq!(tools::take_secret(&mut call).as_deref(), taken);
         assert_eq!(call.input, json!({ "name": "ci", "secret": "(kept outside of the records)" }));
     }
     let input = json!({ "secret": "of another kind" });
-    let mut call =
-        Call { call_id: CallId::new("call_1"), tool: "Other".to_owned(), parsed: parse("Other", &input), input };
+    let mut call = Call {
+        call_id: CallId::new("call_1"),
+        tool: "Other".to_owned(),
+        parsed: parse("Other", &input),
+        input: input.into(),
+    };
     assert_eq!(tools::take_secret(&mut call), None);
     assert_eq!(call.input["secret"], "of another kind");
 }

@@ -10,6 +10,7 @@ use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::id::{AgentId, CallId, ExecId, MessageId};
 use abide_kernel::input::{Answer, Input, NewMessage, Refusal};
 use abide_kernel::limits;
+use abide_kernel::open_json::ToolOutput;
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::state::tool_placement::ToolPlacement;
 use abide_kernel::state::tool_placement::folders_of_made;
@@ -18,7 +19,7 @@ use abide_kernel::tool::{AgentGet, HostCall, SendMessage, SpawnAgent};
 use abide_kernel::vocabulary::{ChildWorkspace, MessageKind, ToolStatus};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::Agents;
 use super::ticket_queue::TicketQueue;
@@ -77,7 +78,7 @@ pub(super) fn job(
     Ok((exec_id, call_id, Box::pin(job)))
 }
 
-fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Value, Refusal>) -> Input {
+fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<ToolOutput, Refusal>) -> Input {
     let (status, result) = match came_to {
         Ok(result) => (ToolStatus::Completed, result),
         Err(refusal) => (ToolStatus::Failed, refusal.into_result()),
@@ -85,7 +86,7 @@ fn finished(exec_id: ExecId, call_id: CallId, came_to: Result<Value, Refusal>) -
     Input::FinishTool { exec_id, call_id, status, result, reads: None }
 }
 
-async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, call: SendMessage) -> Result<Value, Refusal> {
+async fn send(agents: &Arc<Streams<Agents>>, caller: &Caller, call: SendMessage) -> Result<ToolOutput, Refusal> {
     let SendMessage { agent_id, text, correlation_id } = call;
     let to = name(&agent_id)?;
     if text.trim().is_empty() {
@@ -110,7 +111,7 @@ async fn tell(
     text: String,
     correlation_id: Option<String>,
     same_tree: bool,
-) -> Result<Value, Refusal> {
+) -> Result<ToolOutput, Refusal> {
     let message = NewMessage {
         kind: Some(MessageKind::ChannelEvent),
         text: Some(text),
@@ -122,12 +123,12 @@ async fn tell(
     };
     match agents.ask(to, Input::Queue(message)).await.map_err(|error| unreached(to, error))?.answer {
         Answer::Queued { message_id } => Ok(told(&MessageSent { message_id })),
-        Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => Ok(Value::Object(Map::new())),
+        Answer::Done | Answer::Unchanged | Answer::Woken { .. } | Answer::Acted(_) => Ok(ToolOutput(Map::new().into())),
     }
 }
 
 /// The summary of an agent, as the operator sees it; the caller's own where none is named. Reading wakes nobody.
-async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, call: AgentGet) -> Result<Value, Refusal> {
+async fn get(agents: &Arc<Streams<Agents>>, caller: &Caller, call: AgentGet) -> Result<ToolOutput, Refusal> {
     let id = call.agent_id.unwrap_or_else(|| caller.identity.id.clone());
     let seen = agents.inspect(&id, |state, now| (!state.lifecycle.archived).then(|| agent_summary(state, now))).await;
     let missing = || {
@@ -144,7 +145,7 @@ async fn spawn_named(
     caller: &Caller,
     call: SpawnAgent,
     place: ToolPlacement,
-) -> Result<Value, Refusal> {
+) -> Result<ToolOutput, Refusal> {
     let SpawnAgent { message, name: wanted, workspace_mode, model, instructions } = call;
     let id = name(&wanted)?;
     if is_name_of_child(&id) {

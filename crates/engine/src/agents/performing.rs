@@ -104,7 +104,8 @@ pub(super) fn lost(job: Job, why: &str) -> Vec<Input> {
         }
         Job::Call { exec_id, call_id } => {
             let result = json!({ "error": { "code": "crashed", "message": format!("the tool was called, and {why}"),
-                "hint": "what it did is not known; look before you call it again" } });
+                "hint": "what it did is not known; look before you call it again" } })
+            .into();
             vec![Input::FinishTool { exec_id, call_id, status: ToolStatus::Unknown, result, reads: None }]
         }
         Job::Task { task_id } => {

@@ -51,7 +51,12 @@ impl Troupe {
 }
 
 fn call(number: usize, tool: &str, parsed: ToolCall) -> Call {
-    Call { call_id: CallId::new(format!("call_{number}")), tool: tool.to_owned(), input: Value::from(number), parsed }
+    Call {
+        call_id: CallId::new(format!("call_{number}")),
+        tool: tool.to_owned(),
+        input: Value::from(number).into(),
+        parsed,
+    }
 }
 
 fn wait(wake: WaitKind, after_ms: Option<u64>) -> ToolCall {
@@ -112,7 +117,7 @@ impl Perform for Troupe {
             Effect::Turn(TurnEffect::RunTool { exec_id, call_id, .. }) => {
                 self.ran.lock().unwrap().push(agent.clone());
                 let status = abide_kernel::vocabulary::ToolStatus::Completed;
-                let result = json!({ "seen": true });
+                let result = json!({ "seen": true }).into();
                 Some(Box::pin(async move { vec![Input::FinishTool { exec_id, call_id, status, result, reads: None }] }))
             }
             Effect::Workspace(WorkspaceEffect::RemoveWorktree { workspace }) => {

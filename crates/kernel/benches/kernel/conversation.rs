@@ -1,5 +1,5 @@
-//! What putting a prompt together costs after a long life against after a short one: half of the records are turns that
-//! were talked through, half are items and timers that are still open.
+//! The cost of putting a prompt together after a long life against after a short one: half of the records are turns
+//! that were talked through, half are items and timers that are still open.
 
 use abide_kernel::AgentState;
 use abide_kernel::config::{Config, Identity};
@@ -59,7 +59,7 @@ pub fn measure(size: usize) -> u64 {
 fn prompt(world: &mut World<'_>, counts: bool) {
     loop {
         let after = world.state.turns.compaction.as_ref().and_then(|made| made.through).unwrap_or(0);
-        // What a reader of the ledger hands over.
+        // The records that a reader of the ledger hands over.
         let recent = world.facts.iter().enumerate().skip(usize::try_from(after).unwrap());
         let told: Vec<Told> =
             recent.map(|(index, (at, fact))| Told { seq: index as u64 + 1, at: *at, fact: fact.clone() }).collect();

@@ -1,4 +1,4 @@
-//! What `why` says of budgets: what was used of what, when it begins anew, and how a person raises it.
+//! The part of `why` about budgets: how much of each is used, when it begins anew, and how a person raises it.
 
 use super::NAMED;
 use crate::budget::{Limits, Reached, Spent, Used};
@@ -62,7 +62,7 @@ pub(super) fn would_wake(state: &AgentState, spent: &Spent) -> Vec<String> {
     wakes
 }
 
-/// What was used of every limit there is, and what is granted.
+/// The use of every limit there is, and the grants.
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let budget = &state.definition.config.budget;
     let line = |whose: &str, limits: Limits, used: Used, granted: Limits| {

@@ -1,4 +1,5 @@
-//! What `why` says of the model: which one thinks, why not the one that was chosen, and which are left alone until when.
+//! The part of `why` about the model: which one thinks, why not the one that was chosen, and which are left alone until
+//! when.
 
 use super::shorten;
 use crate::decision::Decision;
@@ -27,7 +28,7 @@ pub(super) fn notes(state: &AgentState) -> Vec<String> {
     notes
 }
 
-/// What it said last is not all that it had to say.
+/// The last answer is cut: it is not all that the model had to say.
 fn describe_cut(state: &AgentState) -> Option<String> {
     let last = state.turns.last_terminal.as_ref().filter(|last| last.is_truncated)?;
     let (turn, model) = (last.turn_index, &state.definition.config.model);

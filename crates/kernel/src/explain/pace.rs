@@ -1,4 +1,4 @@
-//! What `why` says of turns that an agent causes itself, and that wait because there were too many of them.
+//! The part of `why` about turns that an agent causes itself, and that wait because there were too many of them.
 
 use super::counted;
 use crate::state::AgentState;

@@ -1,5 +1,5 @@
-//! What `why` says of an agent's hands: commands that run, results that nobody has read, where it works, and what could
-//! not be done there.
+//! The part of `why` about an agent's hands: commands that run, results that no turn has read, where it works, and
+//! failures there.
 
 use super::{NAMED, WaitingOn, counted};
 use crate::fact::Resource;
@@ -12,7 +12,7 @@ use crate::vocabulary::{TaskKind, TaskStatus};
 /// As much of a command as tells it from others.
 const WHAT_BYTES: usize = 80;
 
-/// What runs, and what it came to where no turn has read that.
+/// The tasks that run, and the results that no turn has read.
 pub(super) fn tasks(state: &AgentState) -> Vec<WaitingOn> {
     let open = state.planes.tasks.open().values().take(NAMED).map(|task| {
         let what = format!("{}, {}: {}", named(task), task.status, what_follows(state, task));
@@ -59,7 +59,7 @@ pub(super) fn named(task: &Task) -> String {
     format!("the {kind} {id}{what}")
 }
 
-/// What its end does.
+/// The consequence of the task's end.
 fn what_follows(state: &AgentState, task: &Task) -> &'static str {
     let awaited = state.planes.waits.open().values().any(|wait| match &wait.resource {
         Some(Resource::Task(id)) => *id == task.task_id,
@@ -86,7 +86,7 @@ pub(super) fn under_way(state: &AgentState) -> Option<String> {
     }
 }
 
-/// What an agent that has nothing else to do waits for.
+/// The tasks that an agent waits for that has nothing else to do.
 pub(super) fn until_it_ends(state: &AgentState) -> Option<String> {
     let mut open = state.planes.tasks.open().values();
     let first = open.next()?;
@@ -96,7 +96,7 @@ pub(super) fn until_it_ends(state: &AgentState) -> Option<String> {
     })
 }
 
-/// What a person should know besides: where it works, and what went wrong there.
+/// Further notes for a person: where the agent works, and failures there.
 pub(super) fn notes(state: &AgentState) -> Vec<String> {
     let id = state.id();
     let mut notes: Vec<String> = place(state).into_iter().collect();

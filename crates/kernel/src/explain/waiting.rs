@@ -40,7 +40,7 @@ fn about(item: &WorkItem, how: &str) -> WaitingOn {
     WaitingOn { what, since: None, seq: item.seq }
 }
 
-/// What the wait behind a decision is for: ` (c1): the review`.
+/// The object of the wait behind a decision: ` (c1): the review`.
 pub(super) fn awaited(state: &AgentState, decision: &Decision, kind: WaitKind) -> String {
     let mut waits = state.planes.waits.open().values();
     let wait = waits.find(|wait| wait.kind == kind && wait.work_item_id == decision.work_item_id);

@@ -24,7 +24,7 @@ pub struct ApprovalRequested {
     pub call: Option<String>,
 }
 
-/// Decided once, by whoever was first: a person, or the deadline.
+/// Decided once, by a person or by the deadline, whichever was first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalDecided {

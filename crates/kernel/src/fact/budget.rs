@@ -1,4 +1,4 @@
-//! What happens to budgets. What is used up is in the facts of the rounds and turns that used it.
+//! Facts about budgets. The use is in the facts of the rounds and turns that used it.
 
 use serde::{Deserialize, Serialize};
 

@@ -10,7 +10,7 @@ use crate::vocabulary::TaskStatus;
 pub struct ChildLeaving {
     /// How its supervisor's task ends.
     pub status: TaskStatus,
-    /// What it has to say in the end.
+    /// The child's last words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     pub evidence: Vec<String>,

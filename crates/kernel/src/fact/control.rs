@@ -1,4 +1,4 @@
-//! What happens to the agent as a whole.
+//! Facts about the agent as a whole.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What happens to messages.
+//! Facts about messages.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What happens to tasks. The reducer that accepts or refuses these is `state::task`.
+//! Facts about tasks. The reducer that accepts or refuses these is `state::task`.
 
 use serde::{Deserialize, Serialize};
 
@@ -29,10 +29,10 @@ pub struct TaskCreated {
     pub work_item_id: Option<WorkItemId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_agent_id: Option<String>,
-    /// What a child is to be made of, for a task that is one.
+    /// The specification of the child, for a task that is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<ChildSpec>>,
-    /// How to find it again after a crash, in the words of whoever runs it.
+    /// How to find it again after a crash, in the words of the component that runs it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub struct TaskCreated {
     pub call_id: Option<CallId>,
 }
 
-/// What a child is given: all that has to be known to make it, also after a cut.
+/// The specification of a child: all that has to be known to make it, also after a cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChildSpec {
@@ -62,14 +62,14 @@ pub struct ChildSpec {
     pub instructions: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network: bool,
-    /// What of its supervisor's budget it may use; it counts as used there while the child works.
+    /// The share of its supervisor's budget that it may use; it counts as used there while the child works.
     #[serde(default, skip_serializing_if = "Limits::is_none")]
     pub grant: Limits,
     #[serde(default, skip_serializing_if = "Credentials::is_empty")]
     pub credentials: Credentials,
 }
 
-/// What stands for a command in lists.
+/// The length of the text that stands for a command in lists.
 const SUMMARY_BYTES: usize = 200;
 
 impl TaskCreated {
@@ -146,8 +146,8 @@ pub struct TaskEnd {
     pub truncated: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<String>,
-    /// What a child really used, its own children included. Left out of a child's end, nobody knows, and all that it was
-    /// granted counts.
+    /// The actual use of a child, its own children included. Where a child's end leaves it out, the use is unknown, and
+    /// all that it was granted counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Used>,
 }

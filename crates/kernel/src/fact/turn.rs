@@ -1,13 +1,12 @@
-//! What happens inside a turn: rounds of model and tools, and how it ends.
+//! Facts of a turn: rounds of model and tools, and how it ends.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Fact;
 use crate::budget::Usage;
 use crate::continuation::Continuation;
 use crate::id::{CallId, ExecId, MessageId, Seq, TaskId, TurnId, WorkItemId};
-use crate::open_json::ProviderState;
+use crate::open_json::{ProviderState, ToolInput, ToolOutput};
 use crate::time::Time;
 use crate::vocabulary::{
     AbortReason, Boundary, ControlAction, ProviderError, SideEffect, Status, TerminalKind, ToolStatus,
@@ -59,8 +58,8 @@ impl Fact {
     pub const USAGE_KINDS: [&'static str; 4] =
         ["turn.provider_round_completed", "turn.provider_round_failed", "turn.cut_round_counted", "context.compacted"];
 
-    /// What calls to models used, as far as this fact is the one that says it. The end of a child's task is not: the
-    /// child's own facts say what it used.
+    /// The usage of calls to models, as far as this fact is the one that says it. The end of a child's task is not: the
+    /// child's own facts say its usage.
     #[must_use]
     #[allow(clippy::wildcard_enum_match_arm, reason = "other facts record no call to a model")]
     pub fn model_usage(&self) -> Option<&Usage> {
@@ -83,13 +82,13 @@ pub struct ProviderRoundCompleted {
     pub usage: Usage,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_ms: Option<u64>,
-    /// What this provider wants back with the next call.
+    /// State that this provider wants back with the next call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carry: Option<ProviderState>,
     /// Which model answered, where it was one that has to be paid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What the provider wants back with this round, whenever it is shown again. Nobody else reads it.
+    /// State that the provider wants back with this round, whenever it is shown again. It means nothing to anyone else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<ProviderState>,
     /// Why the model stopped, in its provider's word, where it is not the usual one.
@@ -118,7 +117,7 @@ pub struct ProviderRoundFailed {
     /// Which model failed, where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it took all the same: it had begun to answer.
+    /// The usage of the call all the same: it had begun to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
     /// The usage is our guess: its provider did not come to say it.
@@ -144,8 +143,8 @@ pub struct CutRoundCounted {
 pub struct CallRecord {
     pub call_id: CallId,
     pub tool: String,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub input: Value,
+    #[serde(default, skip_serializing_if = "ToolInput::is_null")]
+    pub input: ToolInput,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -177,7 +176,7 @@ pub struct ToolStarted {
     pub exec_id: ExecId,
     pub call_id: CallId,
     pub tool: String,
-    /// What it may change in the world; left out for a call that only changes the agent's own records.
+    /// The change that it may make in the world; left out for a call that only changes the agent's own records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub side_effect: Option<SideEffect>,
 }
@@ -189,8 +188,8 @@ pub struct ToolFinished {
     pub call_id: CallId,
     pub tool: String,
     pub status: ToolStatus,
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub result: Value,
+    #[serde(default, skip_serializing_if = "ToolOutput::is_null")]
+    pub result: ToolOutput,
     /// The turn ends once the calls of this round are done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_turn: bool,
@@ -226,7 +225,7 @@ pub struct TurnCheckpointed {
     pub through_round: Option<u32>,
 }
 
-/// What the turn must keep does not fit the model's window; the turn ends with this.
+/// The part of a prompt that the turn must keep does not fit the model's window; the turn ends with this.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TurnBaselineOverBudget {
@@ -308,7 +307,7 @@ pub struct ContextCompacted {
     /// The last fact that the summary speaks of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<Seq>,
-    /// What making the summary took.
+    /// The usage of making the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }

@@ -10,7 +10,7 @@ use super::{DecodeError, Fact};
 struct Upcast {
     from: &'static str,
     to: &'static str,
-    convert: fn(Value) -> Value,
+    convert: fn(&mut Value),
 }
 
 /// Spellings that exports of older systems use for facts that we have under another name.
@@ -23,9 +23,9 @@ pub(super) fn decode(kind: &str, payload: &[u8]) -> Result<Fact, DecodeError> {
     let Some(upcast) = UPCASTS.iter().find(|upcast| upcast.from == kind) else {
         return Err(DecodeError::UnknownKind { kind: kind.to_owned() });
     };
-    let old: Value = super::decode(kind, payload)?;
-    let new = super::encode(&(upcast.convert)(old));
-    Fact::decode(upcast.to, &new)
+    let mut stored = super::decode(kind, payload)?;
+    (upcast.convert)(&mut stored);
+    Fact::decode(upcast.to, &super::encode(&stored))
 }
 
 /// The kinds that are only ever read.
@@ -34,25 +34,18 @@ pub fn old_kinds() -> impl Iterator<Item = &'static str> {
 }
 
 /// `{"decision": KIND, "reason": …}` named the kind `decision`, and left out what was false or empty.
-fn decision_in_data(mut old: Value) -> Value {
-    if let Some(fields) = old.as_object_mut() {
+fn decision_in_data(stored: &mut Value) {
+    if let Some(fields) = stored.as_object_mut() {
         if let Some(kind) = fields.remove("decision") {
             fields.insert("kind".to_owned(), kind);
         }
         fields.retain(|_, value| !value.is_null());
     }
-    old
 }
 
 /// The error was free text under any of several names.
-fn error_in_data(old: Value) -> Value {
-    let text = match &old {
-        Value::String(text) => text.clone(),
-        Value::Object(fields) => ["error", "message", "reason"]
-            .iter()
-            .find_map(|name| fields.get(*name).and_then(Value::as_str))
-            .map_or_else(|| old.to_string(), str::to_owned),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => old.to_string(),
-    };
-    serde_json::json!({ "error": text })
+fn error_in_data(stored: &mut Value) {
+    let named = ["error", "message", "reason"].iter().find_map(|name| stored.get(name)?.as_str());
+    let text = stored.as_str().or(named).map_or_else(|| stored.to_string(), str::to_owned);
+    *stored = serde_json::json!({ "error": text });
 }

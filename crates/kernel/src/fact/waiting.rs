@@ -1,4 +1,4 @@
-//! What happens to waits, timers, wake hints and triggers.
+//! Facts about waits, timers, wake hints and triggers.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::id::{ApprovalId, MessageId, TaskId, TimerId, TriggerId, WaitId, WorkI
 use crate::time::Time;
 use crate::vocabulary::{CatchUp, Delivered, DeliveryMode, Maker, MissedReason, WaitKind, WaitSource};
 
-/// What a wait names. It is satisfied by that and nothing else.
+/// The resource that a wait names. It is satisfied by that and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
@@ -147,7 +147,7 @@ pub struct TimerMissed {
     /// Occurrences of this timer so far that got no tick, with these.
     #[serde(default)]
     pub missed_count: u64,
-    /// What its check said.
+    /// The output of its check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -171,7 +171,7 @@ macro_rules! hints {
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            /// What a repeated hint is told apart by: the wait or resource it names, else the sender's word.
+            /// The key that a repeated hint is told apart by: the wait or resource it names, else the sender's word.
             pub source: String,
             pub generation: u64,
             pub reason: String,
@@ -221,7 +221,7 @@ pub struct TriggerRotated {
 #[serde(deny_unknown_fields)]
 pub struct TriggerDelivered {
     pub trigger_id: TriggerId,
-    /// What its sender calls it.
+    /// The id that its sender gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

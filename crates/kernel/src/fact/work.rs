@@ -1,4 +1,4 @@
-//! What happens to work items.
+//! Facts about work items.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What happens to an agent's workspaces: the folders it works in, and the worktrees made for it.
+//! Facts about an agent's workspaces: the folders it works in, and the worktrees made for it.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct WorkspaceAttached {
     pub mode: WorkspaceMode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<Worktree>,
-    /// What whoever works there should know.
+    /// Notes for the agent that works there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -57,7 +57,7 @@ pub struct WorkspaceOccupied {
 #[serde(deny_unknown_fields)]
 pub struct WorkspaceReleased {
     pub workspace: String,
-    /// What went wrong, where releasing failed: a control error, shown, never ignored.
+    /// The error, where releasing failed: a control error, shown, never ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// The action of control that it follows from, where there is one.

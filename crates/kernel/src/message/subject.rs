@@ -64,7 +64,7 @@ impl OfferedItem {
     }
 }
 
-/// What a wake hint names.
+/// The resource that a wake hint names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HintResource {
     Wait(WaitId),

@@ -140,7 +140,7 @@ impl Unpacker<'_> {
     }
 }
 
-/// What is inside an object or a list, up to its end, which stays.
+/// The members of an object or a list, up to its end, which stays.
 struct Members<'a, 'de>(&'a mut Unpacker<'de>);
 
 impl<'de> SeqAccess<'de> for Members<'_, 'de> {

@@ -3,7 +3,7 @@
 //! The place of a word is what is stored for it. Nothing here may change or move, also not what no program writes any
 //! more; a test holds a digest of it against that.
 
-/// What ids begin with.
+/// The beginnings of ids.
 pub(super) const PREFIXES: &[&str] =
     &["msg", "task", "work", "wait", "timer", "trig", "appr", "brief", "turn", "exec", "call"];
 

@@ -25,7 +25,7 @@ pub use super::recap::{digest, summary_request};
 /// The part of the room that earlier turns may take before they are summarised, and what is left of them then.
 const HISTORY_HIGH: (u64, u64) = (1, 2);
 const HISTORY_LOW: (u64, u64) = (1, 5);
-/// What a summary may take of all.
+/// The share of the whole that a summary may take.
 const SUMMARY_MOST: (u64, u64) = (1, 4);
 /// How far a recap makes room beyond what is needed: the next rounds should not need another.
 const RECAP_TARGET: (u64, u64) = (3, 4);
@@ -36,7 +36,7 @@ const RECAP_BYTES: usize = 24 * 1024;
 /// A skill in the list of skills.
 const SKILL_BYTES: usize = 1_024;
 
-/// What an agent finds where it works.
+/// The surroundings that an agent finds where it works.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Surroundings {
     pub guides: Vec<Guide>,
@@ -56,12 +56,12 @@ pub struct SkillCard {
     pub description: String,
 }
 
-/// What there is room for.
+/// The room for a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// What a request may have in all.
+    /// The tokens that a request may have in all.
     pub budget_tokens: u64,
-    /// What the tools take of it, by guess.
+    /// The tokens that the tools take of it, by guess.
     pub tools_tokens: u64,
 }
 
@@ -70,7 +70,7 @@ pub struct Room {
 pub struct Material<'a> {
     pub situation: &'a Situation,
     pub surroundings: &'a Surroundings,
-    /// What was said since the summary, oldest first; the last one is the turn that runs.
+    /// The turns since the summary, oldest first; the last one is the turn that runs.
     pub turns: &'a [Spoken],
     /// There were more turns than could be read.
     pub left_out: bool,
@@ -107,7 +107,7 @@ pub struct Older {
 
 /// The turn that runs, in its parts.
 struct Now<'a> {
-    /// What it is about.
+    /// The subject of the turn.
     opening: CountedItems,
     /// From its first round on.
     pieces: &'a [Entry],

@@ -34,8 +34,8 @@ pub(super) fn left_out(value: &Value, why: &str) -> Value {
     without(value, &mut |_, _| unshown(why))
 }
 
-/// What is wrong with the first image that can't be shown. For whoever can still be told: the model is told only that
-/// it can't.
+/// The fault of the first image that can't be shown. It is for a sender who can still be told: the model is told only
+/// that the image can't be shown.
 #[must_use]
 pub fn first_fault(value: &Value) -> Option<String> {
     let (mut first, mut images, mut shown) = (None, 0_usize, 0_usize);
@@ -55,21 +55,21 @@ fn unshown(why: &str) -> String {
 }
 
 fn without(value: &Value, taken: &mut impl FnMut(&str, &str) -> String) -> Value {
-    match value {
-        Value::Array(items) => items.iter().map(|item| without(item, taken)).collect(),
-        Value::Object(map) => match claimed(map) {
-            Some((media_type, data)) => {
-                let stands_for = Value::from(taken(media_type, data));
-                if map.len() == 2 {
-                    return stands_for;
-                }
-                let mut rest = map.clone();
-                rest.insert("data".to_owned(), stands_for);
-                Value::Object(rest)
+    if let Some(items) = value.as_array() {
+        return items.iter().map(|item| without(item, taken)).collect();
+    }
+    let Some(map) = value.as_object() else { return value.clone() };
+    match claimed(map) {
+        Some((media_type, data)) => {
+            let stands_for = taken(media_type, data).into();
+            if map.len() == 2 {
+                return stands_for;
             }
-            None => map.iter().map(|(name, inner)| (name.clone(), without(inner, taken))).collect(),
-        },
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+            let mut rest = map.clone();
+            rest.insert("data".to_owned(), stands_for);
+            rest.into()
+        }
+        None => map.iter().map(|(name, inner)| (name.clone(), without(inner, taken))).collect(),
     }
 }
 
@@ -92,7 +92,7 @@ fn fault(said: &str, data: &str, before: usize) -> Option<String> {
     }
 }
 
-/// What base64 stands for, with its padding and nothing between: the spelling that every provider takes.
+/// The bytes that base64 stands for, with its padding and nothing between: the spelling that every provider takes.
 fn decoded(data: &str) -> Option<Vec<u8>> {
     if data.is_empty() || !data.len().is_multiple_of(4) {
         return None;

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{Item, Part, Prompt};
 
-/// What a picture takes, about.
+/// The tokens of a picture, about.
 const IMAGE_TOKENS: u64 = 1_600;
-/// What an item takes beside its text.
+/// The tokens of an item beside its text.
 const ITEM_TOKENS: u64 = 8;
 
 /// Four letters of the Latin alphabet are about one token; of most others, each is one.
@@ -83,7 +83,7 @@ pub fn tokens_of(item: &Item) -> u64 {
 }
 
 impl Prompt {
-    /// What it is guessed to take, tools aside.
+    /// The tokens that the prompt is guessed to take, tools aside.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         tokens(&self.system) + self.items.iter().map(|item| tokens_of(item)).sum::<u64>()

@@ -4,7 +4,7 @@
 
 use crate::limits::clip;
 
-/// What a label begins with, and nothing else does.
+/// The beginning of a label, and of nothing else.
 pub(super) const LABEL: &str = "[abide";
 
 /// Every character that some reader takes for the end of a line.
@@ -50,7 +50,7 @@ pub(super) fn quote_line(text: &str, max: usize) -> String {
     format!("{short:?}{more}")
 }
 
-/// What a person wrote, as they wrote it; but a line of theirs is never taken for a label.
+/// The text of a person, as they wrote it; but a line of theirs is never taken for a label.
 #[must_use]
 pub(super) fn plain(text: &str) -> String {
     if !text.contains(LABEL) {

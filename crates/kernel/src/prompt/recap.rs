@@ -1,5 +1,5 @@
-//! What stands for what is no longer shown. Two kinds: the rounds of a long turn, told from their records alone; and
-//! earlier turns, told by a model where one can be had, and from their records where not.
+//! Texts that stand for turns and rounds that are no longer shown. Two kinds: the rounds of a long turn, told from
+//! their records alone; and earlier turns, told by a model where one can be had, and from their records where not.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,6 +13,7 @@ use super::situation::Summary;
 use super::talk::{Piece, Round, Spoken, assistant_item};
 use super::{Prompt, words};
 use crate::limits::{self, SUMMARY_BYTES, clip};
+use crate::open_json::ToolOutput;
 use crate::vocabulary::ToolStatus;
 
 /// A call's input on one line.
@@ -21,7 +22,7 @@ const INPUT_BYTES: usize = 160;
 const VALUE_BYTES: usize = 160;
 /// Kept values of one result.
 const VALUES: usize = 12;
-/// What a turn said, where it is told in two lines.
+/// The words of a turn, where it is told in two lines.
 const SAID_BYTES: usize = 400;
 
 /// Handles, ids, exit codes, errors with their hints, and what points at things: what a later round may need.
@@ -72,7 +73,7 @@ pub(super) fn round_line(round: &Round) -> String {
     text
 }
 
-fn kept(result: &Value) -> String {
+fn kept(result: &ToolOutput) -> String {
     let mut found = Vec::new();
     collect(result, &mut found);
     let found: Vec<String> =
@@ -81,30 +82,26 @@ fn kept(result: &Value) -> String {
 }
 
 fn collect(value: &Value, found: &mut Vec<(String, String)>) {
-    let fields: Box<dyn Iterator<Item = (Option<&String>, &Value)>> = match value {
-        Value::Object(map) => Box::new(map.iter().map(|(key, value)| (Some(key), value))),
-        Value::Array(list) => Box::new(list.iter().map(|value| (None, value))),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
-    };
-    for (key, value) in fields {
+    for element in value.as_array().into_iter().flatten() {
+        collect(element, found);
+    }
+    for (key, member) in value.as_object().into_iter().flatten() {
         if found.len() == VALUES {
             return;
         }
-        let plain = match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(flag) => Some(flag.to_string()),
-            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        let plain = match member.as_str() {
+            Some(text) => Some(text.to_owned()),
+            None => (member.is_number() || member.is_boolean()).then(|| member.to_string()),
         };
-        match (key, plain) {
-            (Some(key), Some(plain)) if KEPT.contains(&key.as_str()) => found.push((key.clone(), plain)),
-            (_, Some(_)) => {}
-            (_, None) => collect(value, found),
+        match plain {
+            Some(plain) if KEPT.contains(&key.as_str()) => found.push((key.clone(), plain)),
+            Some(_) => {}
+            None => collect(member, found),
         }
     }
 }
 
-/// What a model is asked in order to tell the turns that go out of sight. They are shown to it as data.
+/// The prompt that asks a model to tell the turns that go out of sight. They are shown to it as data.
 #[must_use]
 pub fn summary_request(before: Option<&Summary>, talk: &[Spoken], older: &Older, most_tokens: u64) -> Prompt {
     let most_bytes = usize::try_from(most_tokens.saturating_mul(3)).unwrap_or(usize::MAX);

@@ -40,7 +40,7 @@ fn strip(turn: &mut Spoken) -> bool {
             }
             Piece::Round(round) => {
                 let with_images = round.outcomes.values_mut().filter(|(_, result)| contains_images(result));
-                with_images.for_each(|(_, result)| *result = left_out(result, WHY));
+                with_images.for_each(|(_, result)| *result = left_out(result, WHY).into());
             }
             Piece::Note(_) => {}
         }

@@ -22,7 +22,7 @@ use crate::vocabulary::{Role, Standing};
 const LISTED: usize = 12;
 /// A record on one line.
 const LISTED_BYTES: usize = 240;
-/// What is shown of a plan: more than people read.
+/// The part of a plan that is shown: more than people read.
 const PLAN_BYTES: usize = 32 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -32,7 +32,7 @@ pub struct Situation {
     /// Whose child it is.
     pub supervisor: Option<AgentId>,
     pub instructions: Option<String>,
-    /// What the records say now.
+    /// The present content of the records.
     pub records: String,
     /// Results that this turn brings beside its message.
     pub presented: Option<String>,
@@ -48,7 +48,7 @@ pub struct Situation {
     pub seq: Seq,
 }
 
-/// What stands for the turns that are no longer shown.
+/// The text that stands for the turns that are no longer shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
     pub text: String,
@@ -56,7 +56,7 @@ pub struct Summary {
     pub through: Seq,
 }
 
-/// What stands for the first rounds of the turn.
+/// The text that stands for the first rounds of the turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     pub through_round: u32,

@@ -1,4 +1,5 @@
-//! What was said and done, turn by turn, read off the facts. Facts that are about something else are passed over.
+//! The words and deeds of a conversation, turn by turn, read off the facts. Facts that are about something else are
+//! passed over.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use crate::fact::{CallRecord, Fact};
 use crate::id::{CallId, ExecId, MessageId, Seq};
 use crate::limits;
 use crate::message::Message;
+use crate::open_json::ToolOutput;
 use crate::time::Time;
 use crate::vocabulary::{MessageKind, OriginKind, ProviderError, TerminalKind, ToolStatus};
 
@@ -59,7 +61,7 @@ pub struct Round {
     pub round: u32,
     pub text: String,
     pub calls: Vec<CallRecord>,
-    pub outcomes: BTreeMap<CallId, (ToolStatus, Value)>,
+    pub outcomes: BTreeMap<CallId, (ToolStatus, ToolOutput)>,
     pub thought: Option<SealedReasoning>,
     /// It had more to say.
     pub cut: bool,
@@ -73,7 +75,7 @@ impl Spoken {
         })
     }
 
-    /// What it is estimated to take in a prompt.
+    /// The tokens that it is estimated to take in a prompt.
     pub(super) fn tokens(&self) -> u64 {
         self.pieces.iter().map(|entry| entry.items().tokens).sum()
     }
@@ -161,20 +163,15 @@ fn heard(message: &Message) -> Item {
     Item::User { parts }
 }
 
-/// What a person wrote beside their images is said as their text is.
+/// The text that a person wrote beside their images is shown as any text of theirs is.
 fn take_text(json: &mut Value) -> Option<String> {
     let fields = json.as_object_mut()?;
     if !fields.contains_key("images") {
         return None;
     }
-    let text = fields.remove("text")?;
-    match text {
-        Value::String(text) => Some(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            fields.insert("text".to_owned(), text);
-            None
-        }
-    }
+    let text = fields.get("text")?.as_str()?.to_owned();
+    fields.remove("text");
+    Some(text)
 }
 
 impl Round {
@@ -190,7 +187,7 @@ impl Round {
         items
     }
 
-    /// What it has to know about its answer, and can't see in it.
+    /// The shortcoming of its answer that the model has to know of, and can't see in it.
     fn fell_short(&self, silent: bool) -> Option<&'static str> {
         match (silent, self.cut) {
             (false, false) => None,
@@ -212,15 +209,17 @@ impl Round {
     }
 }
 
-fn unknown() -> Value {
+fn unknown() -> ToolOutput {
     json!({ "error": {
         "code": "unknown", "message": "the call was cut off; whether it did its work is not known",
         "hint": "look at what it was to change before you do it again",
     } })
+    .into()
 }
 
-fn not_run() -> Value {
+fn not_run() -> ToolOutput {
     json!({ "error": { "code": "not_run", "message": "the turn ended before this call", "hint": "make it again if it is still wanted" } })
+    .into()
 }
 
 /// JSON may have characters in its texts that some readers take for the end of a line.
@@ -246,13 +245,13 @@ fn shortened(text: &str, max: usize) -> String {
     format!("{head} …{left_out} bytes are left out here; the records have them… {}", &text[from..])
 }
 
-/// What was said and done, as far as it has been told: facts are told in order, and later ones may be added.
+/// The conversation, as far as it has been told: facts are told in order, and later ones may be added.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Talk {
     /// Oldest first.
     pub turns: Vec<Spoken>,
     messages: BTreeMap<MessageId, Arc<Message>>,
-    /// What was sealed of the round that comes next.
+    /// The sealed reasoning of the round that comes next.
     thought: Option<SealedReasoning>,
 }
 
@@ -354,7 +353,7 @@ impl FromIterator<Told> for Talk {
     }
 }
 
-fn finished(turn: &mut Spoken, call_id: CallId, status: ToolStatus, result: Value) {
+fn finished(turn: &mut Spoken, call_id: CallId, status: ToolStatus, result: ToolOutput) {
     let last = turn.pieces.iter_mut().rev().find(|entry| matches!(entry.piece(), Piece::Round(_)));
     if let Some(Piece::Round(round)) = last.map(Entry::change) {
         round.outcomes.insert(call_id, (status, result));

@@ -2,7 +2,6 @@
 
 use abide_views::task::TaskView;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::act_result::{
     ApprovalAnswered, ApprovalAsked, OperatorNotified, ResultDelivered, TaskResult, TaskStop, WaitEnded,
@@ -12,6 +11,7 @@ use crate::fact::{ApprovalDecided, ApprovalRequested, TaskCancelling};
 use crate::fact::{Resource, Schedule, TimerCreated, WaitingIntentCreated};
 use crate::id::{ApprovalId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use crate::limits;
+use crate::open_json::ToolOutput;
 use crate::refusal::{ErrorCode, Refusal};
 use crate::rules::transaction::Transaction;
 use crate::state::AgentState;
@@ -61,7 +61,7 @@ impl Actor {
 
 #[derive(Debug)]
 pub(super) struct Done {
-    pub result: Value,
+    pub result: ToolOutput,
     pub ends_turn: bool,
 }
 
@@ -260,7 +260,7 @@ fn deliver_owed(tx: &mut Transaction<'_>, actor: &Actor, resource: Option<&str>)
     Some(ResultDelivered { delivered })
 }
 
-/// What the wait names, checked: a wait that nothing could ever end is refused.
+/// The resource that the wait names, checked: a wait that nothing could ever end is refused.
 fn what_could_end(tx: &Transaction<'_>, kind: WaitKind, resource: Option<String>) -> Result<Option<Resource>, Refusal> {
     let never = |message: String, hint: &str| Err(Refusal::new(ErrorCode::NothingWouldEndIt, message).with_hint(hint));
     match (kind, resource) {
@@ -332,7 +332,7 @@ fn end_wait(tx: &mut Transaction<'_>, actor: &Actor, id: &WaitId) -> Acted {
 
 fn sleep(tx: &mut Transaction<'_>, actor: &Actor, reason: Option<String>, duration_ms: Option<u64>) -> Acted {
     let Some(ms) = duration_ms else {
-        return Ok(Done { result: Value::Object(serde_json::Map::new()), ends_turn: true });
+        return Ok(Done { result: ToolOutput(serde_json::Map::new().into()), ends_turn: true });
     };
     require_room(tx.state.planes.waits.open().len(), "waits")?;
     let item = work::anchor(tx, None)?;

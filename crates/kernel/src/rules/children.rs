@@ -23,7 +23,7 @@ use crate::vocabulary::{ChildWorkspace, ClosureOutcome, DecisionKind, MessageKin
 use super::act::{Acted, Actor, answer_with, require_text};
 use super::{control, ingress, task, work, workspace};
 
-/// What a model asks for when it hands on a part of its work.
+/// A model's request when it hands on a part of its work.
 pub(super) struct Wanted {
     pub message: String,
     pub workspace_mode: ChildWorkspace,
@@ -178,7 +178,7 @@ pub(super) fn go_on_leaving(tx: &mut Transaction<'_>) {
     let waits = state.lifecycle.leaving.as_ref().is_none_or(|leaving| leaving.reporting)
         || state.lifecycle.archived
         || !state.planes.tasks.open().is_empty()
-        // What could not be released is an error that every surface shows; it must not keep the child here.
+        // A folder that could not be released is an error that every surface shows; it must not keep the child here.
         || (state.planes.workspaces.occupied().is_some() && state.lifecycle.runtime_error.is_none());
     if waits {
         return;

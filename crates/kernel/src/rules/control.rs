@@ -257,7 +257,7 @@ pub(super) fn shutdown(tx: &mut Transaction<'_>, at_once: bool, reason: &str) ->
     Answer::Done
 }
 
-/// What was in flight when the process ended is cut; a boot that finds nothing cut records nothing.
+/// Work that was in flight when the process ended is cut; a boot that finds nothing cut records nothing.
 pub(super) fn boot(tx: &mut Transaction<'_>, mut context: BootContext) -> Answer {
     if let Some(models) = &context.models {
         model::follow(tx, models);

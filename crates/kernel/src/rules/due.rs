@@ -21,7 +21,7 @@ use crate::vocabulary::{ApprovalDefault, ApprovalStatus, CatchUp, Maker, MissedR
 
 use super::hold;
 
-/// What is kept of the word of a check that held a tick back.
+/// The length of a held-back tick's note: the word of the check that held it back.
 const NOTE_BYTES: usize = 200;
 
 pub(super) fn fire_due(tx: &mut Transaction<'_>) -> Answer {

@@ -169,7 +169,7 @@ fn fall_asleep(tx: &mut Transaction<'_>, decision: &Decision, before: Status) {
     }
 }
 
-/// What only a person can settle, and nobody asked: each is told once.
+/// Work that only a person can settle, and that no question stands for: each is told once.
 fn tell_what_waits(tx: &mut Transaction<'_>) {
     tell_of_budget(tx);
     tell_of_pace(tx);

@@ -1,4 +1,4 @@
-//! What comes in from outside: messages and wake hints.
+//! Input from outside: messages and wake hints.
 
 use std::sync::Arc;
 
@@ -140,7 +140,7 @@ pub(super) fn wake(
     Ok(Answer::Woken { disposition, reason: why.to_owned() })
 }
 
-/// What will become of a hint that was just submitted, where the agent does not simply look: the tick that it becomes is
+/// The fate of a hint that was just submitted, where the agent does not simply look: the tick that it becomes is
 /// classified by the rules that will be applied to it.
 fn outlook(tx: &mut Transaction<'_>, source: &str) -> Option<(Disposition, String)> {
     let message_id = tx.fresh.message();

@@ -47,7 +47,7 @@ fn set_config(tx: &mut Transaction<'_>, config: Config, role: Option<Role>) -> A
     Answer::Done
 }
 
-/// What waited for a model goes on as soon as one of those that there are now can be asked.
+/// Messages that waited for a model go on as soon as one of those that there are now can be asked.
 fn release(tx: &mut Transaction<'_>) {
     let not_before = tx.state.held_until(tx.now);
     reschedule_messages(tx, RequeueReason::ModelChanged, not_before, |entry| entry.not_before != not_before);
@@ -103,7 +103,7 @@ pub(super) fn overflow(tx: &mut Transaction<'_>, turn: &Turn, message: String) {
     settle_failure(tx, turn, failed, NO_JITTER, true, true);
 }
 
-/// What becomes of a message whose model failed: the next model, a later try, or a visible end.
+/// The next step of a message whose model failed: the next model, a later try, or a visible end.
 fn settle_failure(
     tx: &mut Transaction<'_>,
     turn: &Turn,

@@ -1,4 +1,4 @@
-//! What must hold after every transaction, whatever the transaction was: rules that belong to no single input.
+//! Rules that must hold after every transaction, whatever the transaction was, and that belong to no single input.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn hold_endless_work(tx: &mut Transaction<'_>) {
     }
     let open = tx.state.planes.work.items().len();
     tx.emit(WorkTicksSpent { ticks: row.ticks, open_items: open as u64 });
-    // Nobody speaks to a child: it fails, and says why.
+    // A child has no person to ask: it fails, and says why.
     if tx.state.definition.identity.supervisor.is_none() {
         let text = crate::explain::endless_work(tx.state);
         record_brief(tx, BriefKind::Failure, text, None);

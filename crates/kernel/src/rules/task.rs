@@ -85,7 +85,7 @@ fn end_if_unwanted(tx: &mut Transaction<'_>, task_id: TaskId) {
     tx.emit(TaskCancelling { task_id, force: false, evidence: vec![evidence.to_owned()] });
 }
 
-/// What is open, what is owed, and what ended lately; oldest first.
+/// Tasks that are open, owed, or ended lately; oldest first.
 pub(super) fn list_tasks(tx: &Transaction<'_>) -> Listed<TaskView> {
     let tasks = &tx.state.planes.tasks;
     let all = tasks.recent().iter().chain(tasks.owed().values()).chain(tasks.open().values());

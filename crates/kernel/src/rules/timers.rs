@@ -61,7 +61,7 @@ fn schedule(tx: &Transaction<'_>, when: When) -> Result<(Schedule, Time), Refusa
             Ok((Schedule::Once { at }, at))
         }
         When::At(at) => {
-            // What has just passed is meant as now.
+            // A time that has just passed is meant as now.
             if tx.now.since_ms(at) > limits::JUST_PASSED_MS {
                 return Err(Refusal::new(ErrorCode::InThePast, format!("{at} has passed")));
             }

@@ -53,7 +53,7 @@ impl<'a> Transaction<'a> {
         &self.facts
     }
 
-    /// What was recorded and what it asks to be done. Effects that the same transaction made void are left out.
+    /// The recorded facts and the effects that they ask for. Effects that the same transaction made void are left out.
     #[must_use]
     pub fn finish(self) -> (Vec<Fact>, Vec<Effect>) {
         let state = self.state;

@@ -1,14 +1,13 @@
 //! Triggers: made, given another URL, ended; and what comes in by them.
 //!
-//! What a delivery says is never looked at here. It is a webhook's event or a hint, with that origin and that trust,
-//! whatever is in it.
+//! The content of a delivery is never looked at here. It is a webhook's event or a hint, with that origin and that
+//! trust, whatever is in it.
 
 use crate::act_result::{self, TriggerEnded, TriggerMade};
 use crate::fact::{Resource, TriggerCreated, TriggerDelivered, TriggerRevoked, TriggerRotated};
 use crate::id::{TriggerId, WorkItemId};
 use crate::input::{Answer, Delivery, NewMessage, Refusal};
 use crate::limits;
-use crate::open_json::JsonBody;
 use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::state::hint::Trigger;
@@ -118,7 +117,7 @@ fn message(trigger_id: &TriggerId, delivery: Delivery) -> NewMessage {
     NewMessage {
         kind: Some(MessageKind::WebhookEvent),
         text: delivery.text,
-        json: delivery.json.map(JsonBody),
+        json: delivery.json,
         origin_id: Some(trigger_id.to_string()),
         trigger_id: Some(trigger_id.clone()),
         correlation_id: delivery.correlation_id,
@@ -127,7 +126,7 @@ fn message(trigger_id: &TriggerId, delivery: Delivery) -> NewMessage {
     }
 }
 
-/// What a hint says is there to be looked at, not to be kept: what is too long for one is cut.
+/// The text of a hint is there to be looked at, not to be kept: one that is too long is cut.
 fn hint_body(delivery: Delivery) -> Option<String> {
     let text = delivery.text.or_else(|| delivery.json.map(|json| json.to_string()))?;
     Some(clipped(text, limits::TEXT_BYTES))

@@ -1,8 +1,7 @@
-//! What a turn's effects report back: rounds of the model, outcomes of tools. Between them lie the safe points, where
+//! The reports of a turn's effects: rounds of the model, outcomes of tools. Between them lie the safe points, where
 //! interjections join, budgets are looked at, and a requested shutdown lands.
 
 use abide_views::task::TaskView;
-use serde_json::Value;
 
 use crate::act_result::told;
 use crate::budget::Usage;
@@ -15,6 +14,7 @@ use crate::fact::{
 use crate::id::{CallId, ExecId, MessageId, TaskId, WorkItemId};
 use crate::input::{Answer, Reads, Refusal, Reply, Spent};
 use crate::limits;
+use crate::open_json::ToolOutput;
 use crate::refusal::ErrorCode;
 use crate::rules::transaction::Transaction;
 use crate::scheduler::continuation::matching_waits;
@@ -98,7 +98,7 @@ pub(super) fn finish_round(tx: &mut Transaction<'_>, exec_id: &ExecId, round: u3
     Answer::Done
 }
 
-/// What follows from an answer in which there is nothing.
+/// The consequence of an answer in which there is nothing.
 enum Silence {
     AskAgain,
     NoAnswer(String),
@@ -189,7 +189,7 @@ pub(super) fn finish_tool(
     exec_id: &ExecId,
     call_id: CallId,
     status: ToolStatus,
-    mut result: Value,
+    mut result: ToolOutput,
     reads: Option<Reads>,
 ) -> Answer {
     let tool = turn_of(tx, exec_id).and_then(|turn| match &turn.phase {
@@ -201,7 +201,7 @@ pub(super) fn finish_tool(
     };
     let shown = reads.as_ref().and_then(|reads| tx.state.planes.tasks.get(&reads.task_id)).map(TaskView::from);
     if let (Some(task), Some(fields)) = (shown, result.as_object_mut()) {
-        fields.insert("task".to_owned(), told(&task));
+        fields.insert("task".to_owned(), told(&task).0);
     }
     tx.emit(ToolFinished {
         exec_id: exec_id.clone(),
@@ -458,7 +458,7 @@ pub(super) fn abort_turn(tx: &mut Transaction<'_>, abort: Abort) {
                 call_id: call.call_id.clone(),
                 tool: call.tool.clone(),
                 status: ToolStatus::Unknown,
-                result: Value::Null,
+                result: ToolOutput::default(),
                 ends_turn: false,
                 repeated: false,
                 cut: false,

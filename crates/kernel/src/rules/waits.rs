@@ -33,7 +33,7 @@ pub(super) fn cancel_wait(tx: &mut Transaction<'_>, id: &WaitId, evidence: &str)
     end_owned(tx, id, resource, None);
 }
 
-/// What existed only for a wait ends with it: its own timer, the approval it stood for.
+/// Records that existed only for a wait end with it: its own timer, the approval it stood for.
 fn end_owned(tx: &mut Transaction<'_>, wait: &WaitId, resource: Option<Resource>, by: Option<&MessageId>) {
     match resource {
         Some(Resource::Timer(timer)) => {

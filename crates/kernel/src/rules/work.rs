@@ -1,7 +1,5 @@
 //! Acts on work items.
 
-use serde_json::Value;
-
 use crate::act_result::{Listed, told};
 use crate::budget::Limits;
 use crate::fact::{
@@ -9,6 +7,7 @@ use crate::fact::{
 };
 use crate::id::WorkItemId;
 use crate::limits;
+use crate::open_json::ToolOutput;
 use crate::refusal::{ErrorCode, Refusal};
 use crate::rules::transaction::Transaction;
 use crate::state::work::WorkItem;
@@ -66,7 +65,7 @@ pub(super) fn show_item(tx: &Transaction<'_>, id: &WorkItemId) -> Acted {
 
 /// Open items as they would be offered, then completed ones, newest first: what is cut off at the end matters least.
 /// Plans and reports are long; one item at a time has them.
-pub(super) fn list_items(tx: &Transaction<'_>, filter: WorkItemFilter) -> Listed<Value> {
+pub(super) fn list_items(tx: &Transaction<'_>, filter: WorkItemFilter) -> Listed<ToolOutput> {
     let work = &tx.state.planes.work;
     let mut open: Vec<&WorkItem> = work.items().values().filter(|item| work.matches_filter(item, filter)).collect();
     open.sort_by_key(|item| item.order);

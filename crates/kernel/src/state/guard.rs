@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits;
+use crate::open_json::{ToolInput, ToolOutput};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Guard {
@@ -93,13 +94,13 @@ impl Guard {
 
 /// Names a call: its tool and all of its input.
 #[must_use]
-pub fn call_hash(tool: &str, input: &Value) -> u64 {
+pub fn call_hash(tool: &str, input: &ToolInput) -> u64 {
     hash(|text| write!(text, "{tool}\n{input}"))
 }
 
 /// Names what came of a call, without ids and times.
 #[must_use]
-pub fn result_hash(status: &str, result: &Value) -> u64 {
+pub fn result_hash(status: &str, result: &ToolOutput) -> u64 {
     hash(|text| {
         writeln!(text, "{status}")?;
         write_stable(text, result)
@@ -117,18 +118,20 @@ fn hash(write: impl FnOnce(&mut Fnv) -> fmt::Result) -> u64 {
 
 /// The value, with a mark in place of each id and time. That there is one is a difference, and which is not.
 fn write_stable(text: &mut Fnv, value: &Value) -> fmt::Result {
-    match value {
-        Value::Object(members) => members.iter().try_for_each(|(name, member)| {
+    if let Some(members) = value.as_object() {
+        return members.iter().try_for_each(|(name, member)| {
             write!(text, "{name:?}:")?;
-            let passes = is_volatile(name) && matches!(member, Value::String(_) | Value::Number(_));
+            let passes = is_volatile(name) && (member.is_string() || member.is_number());
             if passes { writeln!(text, "{MARK}") } else { write_stable(text, member) }
-        }),
-        Value::Array(elements) => {
-            write!(text, "[{}]", elements.len())?;
-            elements.iter().try_for_each(|element| write_stable(text, element))
-        }
-        Value::String(said) => write_text(text, said),
-        Value::Null | Value::Bool(_) | Value::Number(_) => writeln!(text, "{value}"),
+        });
+    }
+    if let Some(elements) = value.as_array() {
+        write!(text, "[{}]", elements.len())?;
+        return elements.iter().try_for_each(|element| write_stable(text, element));
+    }
+    match value.as_str() {
+        Some(said) => write_text(text, said),
+        None => writeln!(text, "{value}"),
     }
 }
 

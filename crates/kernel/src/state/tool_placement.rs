@@ -25,7 +25,7 @@ pub struct ToolPlacement {
     pub makers: Vec<AgentId>,
     /// Their folders, as far as rules about paths begin at them.
     pub maker_folders: Vec<RuleFolder>,
-    /// What its own commands have besides the usual environment. Checks have none of it.
+    /// Credentials that its own commands have besides the usual environment. Checks have none of them.
     pub credentials: Credentials,
 }
 

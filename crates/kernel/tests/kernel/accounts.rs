@@ -33,7 +33,7 @@ fn scheduled(schedule: &Schedule, first: Time, next: Option<Time>) -> BTreeSet<T
     all.take_while(|at| next.is_none_or(|next| *at < next)).collect()
 }
 
-/// What the facts say of a timer between two settings of the clock.
+/// The facts' account of a timer between two settings of the clock.
 #[derive(Debug)]
 struct Stretch {
     first: Time,

@@ -3,7 +3,7 @@
 
 use crate::story::{Story, check};
 
-/// What the operator was told, and about which of their messages.
+/// The briefs to the operator, and the message that each is about.
 #[track_caller]
 fn told(story: &str) -> Vec<String> {
     let mut agent = Story::begin();
@@ -160,14 +160,14 @@ fn a_turn_that_put_its_answer_off_need_not_say_more() {
     assert_eq!(told(story), ["m1 ack: Waiting.", "m1 result: it is built"]);
 }
 
-/// Whatever joined the turn has to be heard first; that is asking again.
+/// Messages that joined the turn have to be heard first; that is asking again.
 #[test]
 fn an_empty_answer_before_an_interjection_is_not_counted_against_it() {
     let story = "operator hi\ninterject and this\nround\nround\nround both";
     assert_eq!(told(story), ["m1 result: both"]);
 }
 
-/// What was asked first has its answer before the interjection is heard: neither takes the other's away.
+/// The first question has its answer before the interjection is heard: neither takes the other's away.
 #[test]
 fn an_answer_that_an_interjection_finds_is_told_with_its_own() {
     let story = "operator hi\ninterject and this\nround paris\ninterject and that\nround four\nround red";
@@ -177,7 +177,7 @@ fn an_answer_that_an_interjection_finds_is_told_with_its_own() {
         told(unanswered),
         ["m1 result: paris\n\n(Nothing was said after the last tool calls; the transcript has them.)"]
     );
-    // What is said beside a call is no answer.
+    // Text beside a call is no answer.
     let called = "operator hi\ninterject and this\nround let me see ; Tool look\ntool call1\nround four";
     assert_eq!(told(called), ["m1 result: four"]);
 }

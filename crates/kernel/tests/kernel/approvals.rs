@@ -4,7 +4,7 @@ use abide_kernel::limits::{CALL_PERMIT_MS, CALL_PERMITS_MAX};
 
 use crate::story::{Story, check};
 
-/// What a call that is asked for in a turn about `m2` comes to.
+/// The outcome of a call that is asked for in a turn about `m2`.
 const ASKED_AGAIN: &str = "wait2 operator_input on appr2
      appr2 asked
      Ask refused needs_approval

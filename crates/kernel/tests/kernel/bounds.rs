@@ -29,7 +29,7 @@ impl Asked {
         asked
     }
 
-    /// What is answered, or the code of the refusal.
+    /// The answer, or the code of the refusal.
     fn ask(&mut self, input: Input) -> Result<Answer, &'static str> {
         self.draws += 1;
         let now = Time::from_ms(NOW_MS + i64::try_from(self.draws).unwrap());
@@ -42,7 +42,7 @@ impl Asked {
     fn act(&mut self, act: RecordCall) -> Result<Value, &'static str> {
         let answer = self.ask(Input::Act { by: "ann".to_owned(), act })?;
         let Answer::Acted(shown) = answer else { panic!("{answer:?}") };
-        Ok(shown)
+        Ok(shown.0)
     }
 
     fn item(&mut self) -> WorkItemId {
@@ -199,7 +199,7 @@ fn a_time_lies_within_a_hundred_years() {
     assert!(asked.act(every(limits::TIMER_EVERY_MIN_MS - 1)).is_err());
 }
 
-/// What has just passed is meant as now.
+/// A time that has just passed is meant as now.
 #[test]
 fn a_moment_that_has_just_passed_is_taken() {
     let mut asked = Asked::agent();

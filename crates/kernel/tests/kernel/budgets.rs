@@ -550,7 +550,7 @@ fn an_answer_that_came_too_late_to_be_heard_is_paid_for() {
     );
 }
 
-/// Whoever sets the clock back does not get the day's budget a second time.
+/// Setting the clock back does not give the day's budget a second time.
 #[test]
 fn a_day_that_has_begun_stays_begun() {
     check(

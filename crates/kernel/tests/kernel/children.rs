@@ -98,14 +98,19 @@ impl Lone {
             self.asked += 1;
             let call_id = CallId::new(format!("call_{}", self.asked));
             // No two of them are the same call.
-            Call { call_id, tool: "Tool".to_owned(), input: Value::from(self.asked), parsed: ToolCall::Record(act) }
+            Call {
+                call_id,
+                tool: "Tool".to_owned(),
+                input: Value::from(self.asked).into(),
+                parsed: ToolCall::Record(act),
+            }
         };
         let calls: Vec<Call> = acts.into_iter().map(call).collect();
         let from = self.facts.len();
         let reply = Reply { text: text.to_owned(), calls, ..Reply::default() };
         self.ask(Input::FinishRound { exec_id: turn.exec_id, round: turn.round, reply }).unwrap();
         let results = self.facts[from..].iter().filter_map(|fact| match fact {
-            Fact::ToolFinished(finished) => Some(finished.result.clone()),
+            Fact::ToolFinished(finished) => Some(finished.result.0.clone()),
             _ => None,
         });
         results.collect()
@@ -433,7 +438,7 @@ fn nobody_raises_the_budget_of_a_child() {
     child.ask(Input::Configure { change: Box::new(change) }).unwrap();
 }
 
-/// What an agent's records say of who made it, as a policy needs it.
+/// The makers of an agent by its records, as a policy needs them.
 #[test]
 fn the_makers_of_an_agent_are_known_whichever_version_made_it() {
     let names =
@@ -458,7 +463,7 @@ fn the_makers_of_an_agent_are_known_whichever_version_made_it() {
     ] {
         assert_eq!(names(identity.lineage()), expected, "{}", identity.id);
     }
-    // What is recorded now names all of them, and a fork keeps them.
+    // An identity that is recorded now names all of them, and a fork keeps them.
     let mut child = Lone::child(1);
     child.state.definition.identity.makers = ["b", "c"].map(|name| AgentId::new(name).unwrap()).to_vec();
     assert_eq!(names(child.state.definition.identity.makers_of_made()), "lead.1 b c");
@@ -471,7 +476,7 @@ fn the_makers_of_an_agent_are_known_whichever_version_made_it() {
     assert_eq!(names(child.state.definition.identity.lineage()), "lead");
 }
 
-/// Nobody speaks to a child, so one whose work never ends fails, and says why.
+/// A child has no person to ask, so one whose work never ends fails, and says why.
 #[test]
 fn a_child_that_makes_itself_work_for_ever_fails() {
     let mut child = Lone::child(1);

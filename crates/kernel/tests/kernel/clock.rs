@@ -99,7 +99,7 @@ fn a_time_that_was_named_stays() {
     assert_eq!(story.state.planes.timers.next_due(), Some(at));
 }
 
-/// Whatever was to last for a while lasts that long from the moment that the clock is right, at most.
+/// Waits and holds that were to last for a while last that long from the moment that the clock is right, at most.
 #[test]
 fn nothing_waits_longer_than_it_was_to() {
     for (ahead, moved, due) in [
@@ -127,7 +127,7 @@ fn nothing_waits_longer_than_it_was_to() {
     }
 }
 
-/// What was recorded while the clock was right is not cut short because it was wrong for a moment.
+/// Times that were recorded while the clock was right are not cut short because it was wrong for a moment.
 #[test]
 fn a_wait_from_before_is_not_cut_short() {
     check(
@@ -176,7 +176,7 @@ fn leave_for_a_call_lasts_a_day() {
     assert!(told.contains(&"appr2 asked".to_owned()), "{told:#?}");
 }
 
-/// What was used on the day before the clock jumped and while it was ahead counts for the day that it is.
+/// The use on the day before the clock jumped and while it was ahead counts for the day that it is.
 #[test]
 fn the_budget_of_the_day_is_neither_lost_nor_had_twice() {
     let spent = "budget daily_turns=2\noperator hi\nround done";
@@ -318,7 +318,7 @@ fn runs(count: usize) -> Story {
     story
 }
 
-/// What was passed over has not fired: when its time comes again, it does.
+/// An occurrence that was passed over has not fired: when its time comes again, it does.
 #[test]
 fn an_occurrence_that_was_passed_over_fires_when_its_time_comes_again() {
     let mut story = runs(2);

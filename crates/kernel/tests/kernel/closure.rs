@@ -489,7 +489,7 @@ fn what_is_waited_for_is_counted_in_the_evidence() {
     );
 }
 
-/// Whatever needs a person is counted together: questions, items that need input, and those that nothing came of.
+/// All work that needs a person is counted together: questions, items that need input, and those that nothing came of.
 #[test]
 fn what_needs_a_person_is_counted_together() {
     check(

@@ -12,7 +12,7 @@ use crate::story::{Story, tell};
 const SOME: &str = "operator hi
                     round WaitFor external c9";
 
-/// What became of the trigger: how it re-entered, or why not.
+/// The trigger's outcome: how it re-entered, or why not.
 fn outcome(setup: &str, trigger: &str) -> String {
     let told = tell(&format!("{setup}\n---\n{trigger}"));
     let words = ["turn ", "parked", "processed"];

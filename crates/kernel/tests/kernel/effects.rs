@@ -1,4 +1,4 @@
-//! What facts ask the world to do, where the story's other tests do not look.
+//! Effects that facts ask of the world, where the story's other tests do not look.
 
 use crate::story::{Story, tell};
 

@@ -1,4 +1,4 @@
-//! What goes before what, what is suppressed and shown as such, and to what a wait belongs (spec 5 and 6).
+//! Order and precedence, suppressed work that is shown as such, and the scope of a wait (spec 5 and 6).
 
 use crate::story::check;
 

@@ -391,7 +391,7 @@ fn a_model_that_failed_and_is_asked_again_is_named_once() {
     );
 }
 
-/// The limit is the model's: whoever comes next asks another at once, and the first again when it may be asked.
+/// The limit is the model's: the next message asks another at once, and the first again when it may be asked.
 #[test]
 fn a_model_that_asked_for_time_is_left_alone_by_every_message() {
     check(
@@ -451,7 +451,7 @@ fn a_message_waits_for_whichever_model_is_back_first() {
     );
 }
 
-/// What waited goes on at once, because it was the other model that asked for time; that one still has it.
+/// A message that waited goes on at once, because it was the other model that asked for time; that one still has it.
 #[test]
 fn another_model_takes_what_waited_at_once() {
     check(
@@ -612,7 +612,7 @@ fn while_all_rest_the_first_to_be_back_is_asked() {
     );
 }
 
-/// The wait of a model grows with each failure since it last answered, whoever asked.
+/// The wait of a model grows with each failure since it last answered, over all messages that asked.
 #[test]
 fn the_wait_of_a_model_grows_over_messages() {
     check(
@@ -803,7 +803,7 @@ fn a_model_without_a_price() {
     );
 }
 
-/// Whatever people do to the list of models, what is remembered of them is bounded.
+/// However people change the list of models, the number of models that are remembered is bounded.
 #[test]
 fn no_more_is_remembered_of_models_than_there_can_be() {
     let mut story = Story::begin();

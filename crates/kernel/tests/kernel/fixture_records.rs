@@ -258,7 +258,7 @@ fn a_tick_is_counted_once() {
     assert_eq!(ticks(under_way, "queued"), json!({ "attempts": 1, "idle": 0, "undelivered": "m9" }));
 }
 
-/// What a name means follows from what is waited for; an unknown trigger is known by how its ids begin.
+/// The meaning of a name follows from the kind of the wait; an unknown trigger is known by how its ids begin.
 #[test]
 fn what_is_waited_for_is_known_by_its_name() {
     let resource = |kind: &str, name: &str| {

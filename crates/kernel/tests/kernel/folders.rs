@@ -1,4 +1,4 @@
-//! What `why` says of folders that agents hold and wait for, as the daemon knows it at one moment.
+//! The part of `why` about folders that agents hold and wait for, as the daemon knows it at one moment.
 
 use abide_kernel::act_result::told as shown_in_full;
 use abide_kernel::decide;
@@ -41,7 +41,7 @@ fn a_holder_as_it_goes_out() {
     assert_eq!(shown_in_full(&ada().view()), expected);
 }
 
-/// What an agent with nothing to do says, with the folders that are given.
+/// The explanation of an agent with nothing to do, with the folders that are given.
 fn explained(used: &FolderUse) -> Why {
     let story = Story::begin();
     let mut explained = why(&story.state, decide(&story.state, story.now));

@@ -74,7 +74,7 @@ fn an_image_is_one_from_its_beginning_to_its_end() {
     }
 }
 
-/// What is wrong with an image of which some bytes are others.
+/// The fault of an image of which some bytes are others.
 fn wrong(data: &str, at: usize, with: &[u8], why: &str) {
     let mut image = bytes(data);
     image.splice(at..at + with.len(), with.iter().copied());
@@ -170,7 +170,7 @@ fn images_are_taken_out_where_they_stand() {
     check(result, left, &["gif"]);
     check(json!([[{ "a": [image("webp", WEBP)] }]]), json!([[{ "a": ["(image 1)"] }]]), &["webp"]);
     check(image("png", PNG), json!("(image 1)"), &["png"]);
-    // What else is said of it stays.
+    // Other members beside the image stay.
     let named = json!({ "type": "base64", "media_type": "image/png", "data": PNG });
     check(named, json!({ "type": "base64", "media_type": "image/png", "data": "(image 1)" }), &["png"]);
 }
@@ -226,7 +226,7 @@ fn what_does_not_say_that_it_is_an_image_is_none() {
 }
 
 proptest! {
-    /// Whatever the bytes after a beginning are, it is looked at to an end, and what is said is short.
+    /// Any bytes after a beginning are looked at to an end, and the answer is short.
     #[test]
     fn any_bytes_are_an_image_or_not(which in 0_usize..6, from in 0_usize..60, with in prop::collection::vec(any::<u8>(), 0..80)) {
         let mut image = bytes(ALL[which].1);
@@ -235,7 +235,7 @@ proptest! {
         prop_assert!(whole(&image).map_or_else(|why| why.len() < 100, |kind| kind.starts_with("image/")));
     }
 
-    /// Whatever is said to be an image: nothing of its data is left, or it was none at all.
+    /// Any value that claims to be an image: nothing of its data is left, or it was none at all.
     #[test]
     fn no_data_of_an_image_stays(kind in "image/[a-z]{3,4}", data in "[A-Za-z0-9+/=]{0,60}", deep in 0_usize..20) {
         let mut value = json!({ "media_type": kind, "data": data });

@@ -1,4 +1,4 @@
-//! What comes in: who may send what, and what is refused before it is recorded.
+//! Ingress: who may send what, and what is refused before it is recorded.
 
 use abide_kernel::limits;
 use abide_kernel::vocabulary::{MessageKind, OriginKind};

@@ -219,7 +219,7 @@ fn what_is_remembered_is_bounded() {
     assert_eq!(told.first().map(String::as_str), Some("end completed"), "{told:?}");
 }
 
-/// What a call was to be that was cut off is not known: it is not the same call, and the turn does not go in circles.
+/// The input of a truncated call is not known: it is not the same call, and the turn does not go in circles.
 #[test]
 fn calls_that_are_cut_off_end_the_turn_with_what_cut_them() {
     check(
@@ -287,7 +287,7 @@ fn what_was_called_long_ago_is_forgotten() {
     assert_eq!(tries(GUARDED_CALLS_MAX), Vec::<String>::new());
 }
 
-/// What is made anew with each call differs by its id and its time, and by nothing else.
+/// A record that is made anew with each call differs by its id and its time, and by nothing else.
 #[test]
 fn a_fresh_id_is_no_new_result() {
     check(

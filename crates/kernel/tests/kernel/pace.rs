@@ -124,7 +124,7 @@ fn what_comes_from_outside_does_not_wait_and_waits_behind_nothing() {
     );
 }
 
-/// What is counted, and waits: each after a turn of its own kind has used up all that there may be.
+/// Triggers that are counted, and wait: each after a turn of its own kind has used up all that there may be.
 #[test]
 fn whatever_the_agent_does_to_itself_is_paced() {
     let own = [

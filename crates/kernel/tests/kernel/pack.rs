@@ -182,7 +182,7 @@ proptest! {
         }
     }
 
-    /// Whatever it is given, it ends, and says so.
+    /// For any input it ends, and says so.
     #[test]
     fn bytes_that_nobody_packed_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         bytes.insert(0, 1);

@@ -1,4 +1,4 @@
-//! What stands back behind a wait, what does not, and how it is freed again (spec 8).
+//! Messages that stand back behind a wait, those that do not, and how they are freed again (spec 8).
 
 use crate::story::check;
 
@@ -240,7 +240,7 @@ fn a_hint_with_a_body_is_parked_behind_what_it_does_not_name() {
     );
 }
 
-/// What was taken out of turn goes back to the front; the parked message whose place that was keeps its own.
+/// A message that was taken out of turn goes back to the front; the parked message whose place that was keeps its own.
 #[test]
 fn a_returned_message_takes_no_parked_messages_place() {
     check(

@@ -81,7 +81,7 @@ fn act(
     ]
 }
 
-/// What a state comes to when it is written down as a fixture and read again.
+/// The state that is read from a fixture of a state.
 fn exported(story: &Story) -> Fixture {
     let mut history = History::default();
     for (seq, (at, fact)) in (1..).zip(&story.facts) {

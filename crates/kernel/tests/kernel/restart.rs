@@ -546,7 +546,7 @@ fn a_boot_puts_owners_of_something_open_into_the_wake_index() {
     );
 }
 
-/// What was taken goes back to the front of its own lane, and the lanes in front of that come first.
+/// A message that was taken goes back to the front of its own lane, and the lanes in front of that come first.
 #[test]
 fn a_replay_waits_for_the_lanes_in_front_of_it() {
     check(

@@ -362,7 +362,7 @@ fn nothing_to_do() {
     );
 }
 
-/// What a sleep or a spent budget holds back comes due for nobody: an index that said otherwise would never rest.
+/// Work that a sleep or a spent budget holds back comes due for nobody: an index that said otherwise would never rest.
 #[test]
 fn what_is_held_back_is_not_due() {
     check(

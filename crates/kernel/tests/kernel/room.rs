@@ -28,7 +28,8 @@ fn letters_are_guessed_as_tokens() {
 #[test]
 fn every_part_of_an_item_is_counted() {
     let image = || Image { media_type: "image/png".to_owned(), data: "AAAA".to_owned() };
-    let call = |input: Value| CallRecord { call_id: CallId::new("call_1"), tool: "Read".to_owned(), input };
+    let call =
+        |input: Value| CallRecord { call_id: CallId::new("call_1"), tool: "Read".to_owned(), input: input.into() };
     let result = |content: &str, images: usize| CallResult {
         call_id: CallId::new("call_1"),
         content: content.to_owned(),
@@ -77,7 +78,7 @@ fn shown(story: &Story, room: Room) -> Shown {
     shown_in(story, room, &Surroundings::default())
 }
 
-/// What it takes when there is room for all of it, tools aside.
+/// The tokens that it takes when there is room for all of it, tools aside.
 fn whole(story: &Story) -> u64 {
     ready(shown(story, narrow(1_000_000))).estimated_tokens
 }
@@ -488,7 +489,7 @@ fn a_crowded_room_leaves_half_of_it_to_earlier_turns() {
     assert_eq!(older.turns, 5);
 }
 
-/// What stands in the middle of two exact rounds is told in so many bytes.
+/// The middle between two exact rounds is told in so many bytes.
 #[test]
 fn what_was_heard_is_summarised_up_to_a_length() {
     let said = "x".repeat(RESULT_PREVIEW_BYTES * 3);

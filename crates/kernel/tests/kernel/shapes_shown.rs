@@ -148,7 +148,7 @@ fn a_sleeper_is_shown_until_it_wakes() {
     assert_eq!(until("operator hi\nround Sleep 2h\nperson CreateTimer after=1h tea"), "+7200s");
 }
 
-/// What is new or empty is not written into every snapshot.
+/// Fields that are new or empty are not written into every snapshot.
 #[test]
 fn a_snapshot_of_a_new_agent_is_short() {
     let story = Story::begin();
@@ -236,7 +236,7 @@ fn a_summary_is_shown_whole() {
     assert_eq!(shown_in_full(&agent_summary(&stopped.state, stopped.now))["lifecycle"], lifecycle);
 }
 
-/// What no agent's records hold is added where it belongs.
+/// Fields that no agent's records hold are added where they belong.
 #[test]
 fn the_surroundings_are_added_to_a_summary() {
     let story = told("use /w");
@@ -253,9 +253,9 @@ fn the_surroundings_are_added_to_a_summary() {
         processes: String::new(),
         memory: String::new(),
     };
-    expected["execution"]["sandbox"] = shown_in_full(&sandbox);
+    expected["execution"]["sandbox"] = shown_in_full(&sandbox).0;
     expected["execution"]["disk_bytes"] = json!(7);
-    expected["execution"]["held_by"] = shown_in_full(&holder.view());
+    expected["execution"]["held_by"] = shown_in_full(&holder.view()).0;
     expected["model"]["priced"] = json!(true);
     let held_by = Some(holder.view());
     summary.surround(Surrounding { sandbox, disk_bytes: Some(7), held_by, priced: true });
@@ -286,7 +286,7 @@ fn credentials_are_changed_and_shown_by_part() {
     assert_eq!(shown(&story), expected);
     let (at, fact) = story.facts.iter().rev().find(|(_, fact)| fact.kind() == "agent.configured").unwrap();
     assert_eq!(rows_of(1, *at, fact)[0].patch["secrets"], json!(["GIT", "TOKEN"]));
-    // What is left out stays; what is said to be nothing goes.
+    // A field that is left out stays; a field that is said to be nothing goes.
     let credentials = CredentialsChange { known_hosts: Some(None), ..CredentialsChange::default() };
     story.input(Input::Configure { change: Box::new(ConfigChange { credentials, ..ConfigChange::default() }) });
     let mut expected = expected;
@@ -314,7 +314,7 @@ fn a_child_has_credentials_that_are_for_children() {
     assert_eq!(of_child(false), Value::Null);
 }
 
-/// Whoever names another folder means it to be worked in.
+/// An agent that names another folder is meant to work in it.
 #[test]
 fn another_folder_of_the_configuration_is_the_one_that_is_worked_in() {
     let mut story = told("use /w");

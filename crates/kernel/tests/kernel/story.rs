@@ -40,10 +40,10 @@ pub struct Story {
     draws: u64,
     calls: u32,
     names: Names,
-    /// What the last line came to.
+    /// The facts of the last line begin here.
     told_from: usize,
     effects: Vec<Effect>,
-    /// What the last act was answered with.
+    /// The answer to the last act.
     acted: Option<serde_json::Value>,
     out: Vec<String>,
 }
@@ -58,7 +58,7 @@ pub fn check(story: &str, expected: &str) {
     }
 }
 
-/// What a story comes to.
+/// The outcome of a story.
 #[track_caller]
 pub fn tell(story: &str) -> Vec<String> {
     let mut agent = Story::begin();
@@ -246,7 +246,7 @@ impl Story {
                 self.names.short(&format!("answered parked: {reason}"))
             }
             Some(Ok(Answer::Acted(acted))) => {
-                self.acted = Some(acted);
+                self.acted = Some(acted.0);
                 return;
             }
             None | Some(Ok(Answer::Done | Answer::Queued { .. } | Answer::Woken { .. })) => return,

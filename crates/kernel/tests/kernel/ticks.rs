@@ -246,7 +246,7 @@ fn work_that_nothing_wakes_is_told_once() {
     );
 }
 
-/// Whatever happens to the agent meanwhile: the item is as it was.
+/// Events of the agent meanwhile do not count: the item is as it was.
 #[test]
 fn work_that_nothing_wakes_is_not_told_again() {
     let told = tell(

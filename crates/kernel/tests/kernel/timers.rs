@@ -513,7 +513,7 @@ fn a_calendar_timer_is_made_by_its_first_time() {
     );
 }
 
-/// What a tick of a timer with a check says.
+/// The text of a tick of a timer with a check.
 #[test]
 fn a_check_that_said_nothing_adds_nothing() {
     let text = |checked: &str| {

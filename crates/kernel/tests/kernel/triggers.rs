@@ -11,7 +11,7 @@ fn told(lines: &str) -> Story {
     story
 }
 
-/// What a list shows of the only trigger.
+/// The only trigger, as a list shows it.
 fn trigger(story: &str) -> Value {
     let story = told(story);
     let summary = agent_summary(&story.state, story.now);
@@ -44,7 +44,7 @@ fn a_delivery_is_a_webhooks_message_and_is_counted() {
     assert_eq!(seen, expected);
 }
 
-/// Whatever it says of itself, it has the origin and the trust of what came by a trigger.
+/// A delivery has the origin and the trust of what came by a trigger, whatever it says of itself.
 #[test]
 fn a_delivery_is_never_operator_input() {
     let story = told(

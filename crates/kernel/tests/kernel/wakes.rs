@@ -1,4 +1,4 @@
-//! Wake hints: what becomes of them (spec neighbours), one tick per source, keys.
+//! Wake hints: the outcome of each, one tick per source, keys.
 
 use abide_kernel::limits::HINT_SOURCES_MAX;
 

@@ -1,4 +1,4 @@
-//! What `why` says would wake an agent: never nothing without a person being named.
+//! The wakers of an agent that `why` names: never nothing without a person being named.
 
 use abide_kernel::decide;
 use abide_kernel::explain::why;
@@ -274,7 +274,7 @@ fn a_hint_whose_source_has_a_parked_tick() {
     );
 }
 
-/// Nothing is to be done, and what was done last went wrong: whoever asks wants to know both.
+/// Nothing is to be done, and what was done last went wrong: a person who asks wants to know both.
 #[test]
 fn a_turn_that_failed() {
     check(
@@ -297,7 +297,7 @@ fn a_turn_that_failed() {
     );
 }
 
-/// What always has to be shown does not fit: the numbers are there, and what to do.
+/// The part that always has to be shown does not fit: the numbers are there, and what to do.
 #[test]
 fn a_model_with_too_little_room() {
     check(
@@ -477,7 +477,7 @@ fn a_workspace_that_was_not_let_go_of() {
     );
 }
 
-/// Whoever repeats it by hand has to know that it may have happened.
+/// A person who repeats it by hand has to know that it may have happened.
 #[test]
 fn a_call_that_was_cut_off() {
     check(

@@ -157,13 +157,13 @@ fn a_recheck_lies_within_a_hundred_years() {
     );
 }
 
-/// What a model is shown when it asks for all of them.
+/// The list that a model is shown when it asks for all of them.
 fn listed(story: &mut Story) -> Value {
     let act = RecordCall::ListWorkItems { filter: WorkItemFilter::All };
     let input = Input::Act { by: "ann".to_owned(), act };
     let admitted = admit(&mut story.state, input, story.now, &mut Fresh::new(story.now, 1 << 40)).unwrap();
     let Answer::Acted(list) = admitted.answer else { panic!("it was not shown") };
-    list
+    list.0
 }
 
 /// As many as there is room for, the first to be offered first; and it is said that there are more.

@@ -4,6 +4,7 @@
 use abide_api::{ErrorCode, Problem};
 use abide_kernel::input::Delivery;
 use abide_kernel::limits;
+use abide_kernel::open_json::JsonBody;
 use http::{HeaderMap, header};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::{Map, Value};
@@ -49,8 +50,8 @@ pub(crate) fn parse_delivery(
     let (text, json) = match content {
         Content::Nothing => (None, None),
         Content::Text(text) => (Some(text), None),
-        Content::Json(json) => (event_name(headers), Some(json)),
-        Content::Event(CloudEvent(fields)) => (None, Some(fields.into())),
+        Content::Json(json) => (event_name(headers), Some(json.into())),
+        Content::Event(CloudEvent(fields)) => (None, Some(JsonBody(fields.into()))),
     };
     Ok(Incoming { delivery: Delivery { delivery_id, text, json, correlation_id }, known_as })
 }
@@ -294,13 +295,13 @@ mod tests {
 
     #[test]
     fn each_type_is_read_as_what_it_is() {
-        assert_eq!(delivery(&[JSON], r#"{"a":[1]}"#).json, Some(json!({ "a": [1] })));
-        assert_eq!(delivery(&[("content-type", "application/vnd.x+json")], "7").json, Some(json!(7)));
+        assert_eq!(delivery(&[JSON], r#"{"a":[1]}"#).json, Some(json!({ "a": [1] }).into()));
+        assert_eq!(delivery(&[("content-type", "application/vnd.x+json")], "7").json, Some(json!(7).into()));
         assert_eq!(delivery(&[("content-type", "text/plain; charset=utf-8")], "hé").text.as_deref(), Some("hé"));
         assert_eq!(delivery(&[], "plain").text.as_deref(), Some("plain"));
         assert_eq!(delivery(&[], ""), Delivery::default());
         let form = [("content-type", "application/x-www-form-urlencoded")];
-        assert_eq!(delivery(&form, "a=1&b=2+3").json, Some(json!({ "a": "1", "b": "2 3" })));
+        assert_eq!(delivery(&form, "a=1&b=2+3").json, Some(json!({ "a": "1", "b": "2 3" }).into()));
     }
 
     #[test]
@@ -338,7 +339,7 @@ mod tests {
             JSON,
         ];
         assert_eq!(taken(&binary, r#"{"n":1}"#, Some("a key")).unwrap(), structured);
-        assert_eq!(structured.delivery.json, Some(event));
+        assert_eq!(structured.delivery.json, Some(event.into()));
         assert_eq!(structured.delivery.correlation_id.as_deref(), Some("order-7"));
         assert_eq!(structured.known_as, Some(DeliveryKey { kind: "cloudevent", id: "/orders e 1".to_owned() }));
     }
@@ -377,8 +378,8 @@ mod tests {
         let headers = [("x-github-event", "push"), ("x-github-delivery", "d"), JSON];
         let read = delivery(&headers, r#"{"ref":"main"}"#);
         assert_eq!(read.text.as_deref(), Some("GitHub event: push"));
-        assert_eq!(read.json, Some(json!({ "ref": "main" })));
+        assert_eq!(read.json, Some(json!({ "ref": "main" }).into()));
         let form = [("x-github-event", "push"), ("content-type", "application/x-www-form-urlencoded")];
-        assert_eq!(delivery(&form, "payload=%7B%22ref%22%3A%22main%22%7D").json, Some(json!({ "ref": "main" })));
+        assert_eq!(delivery(&form, "payload=%7B%22ref%22%3A%22main%22%7D").json, Some(json!({ "ref": "main" }).into()));
     }
 }

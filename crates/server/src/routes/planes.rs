@@ -11,6 +11,7 @@ use abide_api::{ErrorCode, Problem};
 use abide_kernel::AgentState;
 use abide_kernel::id::{AgentId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{Answer, Input};
+use abide_kernel::open_json::ToolOutput;
 use abide_kernel::outcome::MessageRow;
 use abide_kernel::read_rows::AGENT_PLANE;
 use abide_kernel::time::Time;
@@ -258,9 +259,9 @@ pub(super) async fn find_record<T: Record>(
 pub(super) fn act_result<T: DeserializeOwned>(answer: Answer) -> Result<T, Problem> {
     let result = match answer {
         Answer::Acted(result) => result,
-        Answer::Done | Answer::Unchanged | Answer::Queued { .. } | Answer::Woken { .. } => serde_json::Value::Null,
+        Answer::Done | Answer::Unchanged | Answer::Queued { .. } | Answer::Woken { .. } => ToolOutput::default(),
     };
-    T::deserialize(result).map_err(|error| problems::unexpected(&error))
+    T::deserialize(result.0).map_err(|error| problems::unexpected(&error))
 }
 
 pub(super) async fn cancel_wait(call: Call) -> RouteResult {

@@ -89,7 +89,7 @@ impl Perform for Hands {
                 }))
             }
             Effect::Turn(TurnEffect::RunTool { exec_id, call_id, .. }) => {
-                let result = serde_json::json!({ "ok": true });
+                let result = serde_json::json!({ "ok": true }).into();
                 let finish = Input::FinishTool { exec_id, call_id, status: ToolStatus::Completed, result, reads: None };
                 Some(Box::pin(async move { vec![finish] }))
             }
@@ -127,7 +127,7 @@ fn answer(exec_id: ExecId, round: u32, call: &ModelCall, word: &str) -> Vec<Inpu
     let calls = act.map(|(tool, act)| Call {
         call_id: CallId::new(format!("call_{exec_id}")),
         tool: tool.to_owned(),
-        input: serde_json::json!({}),
+        input: serde_json::json!({}).into(),
         parsed: ToolCall::Record(act),
     });
     let said = if act_of(word) { "done".to_owned() } else { text(call) };

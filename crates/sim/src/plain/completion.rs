@@ -6,6 +6,7 @@ use abide_kernel::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect,
 use abide_kernel::fact::TaskEnd;
 use abide_kernel::id::AgentId;
 use abide_kernel::input::{Checked, Input, Removal, Reply};
+use abide_kernel::open_json::ToolOutput;
 use abide_kernel::state::lifecycle::Control;
 use abide_kernel::tool::RecordCall;
 use abide_kernel::vocabulary::{ContinuationClass, TaskStatus, ToolStatus};
@@ -91,7 +92,7 @@ impl Simulation {
             Effect::Turn(
                 TurnEffect::RunTool { exec_id, call_id, .. } | TurnEffect::AnswerCall { exec_id, call_id, .. },
             ) => {
-                let (status, result) = (ToolStatus::Completed, serde_json::Value::Null);
+                let (status, result) = (ToolStatus::Completed, ToolOutput::default());
                 Input::FinishTool { exec_id, call_id, status, result, reads: None }
             }
             Effect::Command(CommandEffect::End { task_id, .. })

@@ -4,6 +4,7 @@ use abide_kernel::effect::{Effect, TurnEffect};
 use abide_kernel::fact::{Fact, TaskEnd};
 use abide_kernel::id::AgentId;
 use abide_kernel::input::Input;
+use abide_kernel::open_json::ToolOutput;
 use abide_kernel::vocabulary::{TaskStatus, ToolStatus};
 use abide_ledger::{Ledger, StreamId};
 
@@ -39,7 +40,7 @@ impl Simulation {
                 if let (Effect::Turn(TurnEffect::RunTool { exec_id, call_id, .. }), true) =
                     (effect, self.rng.chance(20))
                 {
-                    let result = serde_json::Value::Null;
+                    let result = ToolOutput::default();
                     let status = ToolStatus::Completed;
                     self.late.push((id.clone(), Input::FinishTool { exec_id, call_id, status, result, reads: None }));
                 }

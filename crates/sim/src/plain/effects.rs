@@ -5,6 +5,7 @@ use abide_kernel::effect::{ChildEffect, CommandEffect, Effect, TimerCheckEffect,
 use abide_kernel::fact::{TaskCreated, TaskEnd};
 use abide_kernel::id::{AgentId, CallId, ExecId, TaskId};
 use abide_kernel::input::{Checked, Input, Removal};
+use abide_kernel::open_json::ToolOutput;
 use abide_kernel::vocabulary::{ProviderError, TaskKind, TaskStatus, ToolStatus, WaitPolicy};
 
 use super::Simulation;
@@ -120,7 +121,7 @@ impl Simulation {
             exec_id: exec_id.clone(),
             call_id: call_id.clone(),
             status,
-            result: serde_json::Value::Null,
+            result: ToolOutput::default(),
             reads: reads.clone(),
         };
         if self.rng.chance(50) {

@@ -412,7 +412,7 @@ impl CallContext<'_> {
             Ok(input) => self.tools.parse(&tool, input),
             Err(why) => ToolCall::Refused(unreadable_arguments(&tool, why, stop)),
         };
-        Call { call_id, tool, input: input.unwrap_or_else(|_| json!({})), parsed }
+        Call { call_id, tool, input: input.unwrap_or_else(|_| json!({})).into(), parsed }
     }
 }
 

@@ -228,8 +228,11 @@ async fn the_body_of_a_request() {
 
 /// The prompt with which every protocol's body is tested.
 pub fn conversation() -> Prompt {
-    let call =
-        |index: usize, tool: &str, input: Value| CallRecord { call_id: call_id(index), tool: tool.to_owned(), input };
+    let call = |index: usize, tool: &str, input: Value| CallRecord {
+        call_id: call_id(index),
+        tool: tool.to_owned(),
+        input: input.into(),
+    };
     let calls = vec![call(0, "ReadFile", json!({ "path": "a" })), call(1, "not.a tool?", Value::Null)];
     let results = vec![
         CallResult { images: vec![image()], ..result(0, "{\"content\":\"a\"}") },
@@ -277,8 +280,11 @@ async fn a_long_round_gets_a_mark_before_it() {
     let provider = Loopback::new(vec![answer(&[], "end_turn")]);
     let mut items = vec![user("0")];
     for round in 0..4 {
-        let call =
-            |index| CallRecord { call_id: call_id(round * 10 + index), tool: "TaskList".to_owned(), input: json!({}) };
+        let call = |index| CallRecord {
+            call_id: call_id(round * 10 + index),
+            tool: "TaskList".to_owned(),
+            input: json!({}).into(),
+        };
         items.push(Item::Assistant { text: String::new(), calls: (0..10).map(call).collect(), thought: None });
         items.push(Item::Results { results: (0..10).map(|index| result(round * 10 + index, "{}")).collect() });
     }
@@ -365,7 +371,7 @@ async fn arguments_that_are_no_object_are_refused() {
         let provider = Loopback::new(vec![answer(&blocks, "tool_use")]);
         let reply = provider.call(SPEAKS).await.unwrap();
         let ToolCall::Refused(refusal) = &reply.calls[0].parsed else { panic!("{given}: {:?}", reply.calls[0]) };
-        assert_eq!((refusal.code.word(), &reply.calls[0].input), ("invalid_input", &json!({})), "{given}");
+        assert_eq!((refusal.code.word(), &*reply.calls[0].input), ("invalid_input", &json!({})), "{given}");
         assert!(refusal.message.contains("ReadFile") && refusal.hint.contains("one JSON object"), "{refusal:?}");
     }
 }

@@ -282,7 +282,7 @@ pub fn after(reply: &Reply) -> Prompt {
 
 /// The calls of a reply as they are read: tool and input.
 pub fn calls(reply: &Reply) -> Vec<(&str, &Value)> {
-    reply.calls.iter().map(|call| (call.tool.as_str(), &call.input)).collect()
+    reply.calls.iter().map(|call| (call.tool.as_str(), &*call.input)).collect()
 }
 
 /// Events whose data says what they are, as Anthropic and Responses send them.

@@ -32,7 +32,7 @@ fn call() -> impl Strategy<Value = CallRecord> {
     (0..4_usize, prop_oneof![Just("TaskList".to_owned()), text()], input).prop_map(|(index, tool, input)| CallRecord {
         call_id: call_id(index),
         tool,
-        input,
+        input: input.into(),
     })
 }
 

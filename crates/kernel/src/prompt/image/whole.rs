@@ -257,7 +257,7 @@ fn read_webp(bytes: &[u8]) -> Result<Size, Fault> {
             chunk.part(4)?;
             let side = |[a, b, c]: [u8; 3]| u32::from_le_bytes([a, b, c, 0]) + 1;
             let size = (side(chunk.take()?), side(chunk.take()?));
-            // What is drawn comes in a chunk of its own.
+            // The pixels come in a chunk of their own.
             if bytes.0.is_empty() {
                 return Err(Fault::CutOff);
             }

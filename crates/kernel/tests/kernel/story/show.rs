@@ -1,4 +1,4 @@
-//! What a fact looks like in a story. Facts that only ever go along with others are left out.
+//! The look of a fact in a story. Facts that only ever go along with others are left out.
 
 use abide_kernel::decision::Decision;
 use abide_kernel::fact::{Fact, Resource, Schedule, TaskEnd, ToolFinished};

@@ -1,4 +1,4 @@
-//! What the lines of a story mean: each becomes inputs.
+//! The meaning of a story's lines: each becomes inputs.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +8,7 @@ use abide_kernel::credentials::Credentials;
 use abide_kernel::fact::{ChildSpec, TaskCreated, TaskEnd, WorkspaceAttached, Worktree};
 use abide_kernel::id::{AgentId, ApprovalId, CallId, ExecId, TaskId, TimerId, TriggerId, WaitId, WorkItemId};
 use abide_kernel::input::{BootContext, Checked, Delivery, Input, NewMessage, Reads, Refusal, Removal, Reply, Spent};
+use abide_kernel::open_json::ToolOutput;
 use abide_kernel::provider::NO_JITTER;
 use abide_kernel::refusal::ErrorCode;
 use abide_kernel::time::Time;
@@ -189,10 +190,10 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
             exec_id,
             call_id: CallId::new(line.word(0)?),
             status: ToolStatus::Completed,
-            // What follows is said as JSON, or is a text.
+            // The text that follows is said as JSON, or is a text.
             result: match line.given.get("result") {
-                Some(result) => serde_json::from_str(result).unwrap_or_else(|_| Value::from(*result)),
-                None => Value::Null,
+                Some(result) => serde_json::from_str(result).unwrap_or_else(|_| Value::from(*result)).into(),
+                None => ToolOutput::default(),
             },
             reads: line.given.get("reads").map(|task| Reads { task_id: TaskId::new(*task), end: true }),
         },
@@ -262,7 +263,7 @@ fn input(story: &mut Story, head: &str, rest: &str) -> Said<Input> {
     })
 }
 
-/// What a call took that came to nothing, by guess.
+/// The usage of a call that came to nothing, by guess.
 fn spent(tokens: &str) -> Said<Spent> {
     let input_tokens = tokens.parse().map_err(|_| format!("{tokens}?"))?;
     Ok(Spent { usage: Usage { input_tokens, ..Usage::default() }, estimated: true })
@@ -305,7 +306,7 @@ fn task(line: &Line<'_>, exec_id: ExecId) -> Said<Input> {
             child_agent_id: line.given.get("child").map(|name| (*name).to_owned()),
             child: new_child(line)?,
             recovery: None,
-            // What a call became: `call=call1`.
+            // The call that became the task: `call=call1`.
             exec_id: line.given.get("call").map(|_| exec_id.clone()),
             call_id: line.given.get("call").map(|call| CallId::new(*call)),
         }),
@@ -344,7 +345,7 @@ fn new_child(line: &Line<'_>) -> Said<Option<Box<ChildSpec>>> {
     Ok((!grant.is_none()).then(|| Box::new(child())))
 }
 
-/// What a child says that it used: `used_turns=2 used_tokens=30`.
+/// The usage that a child reports: `used_turns=2 used_tokens=30`.
 fn used(line: &Line<'_>) -> Said<Option<Used>> {
     let limits = limits(line, "used_")?;
     Ok((!limits.is_none()).then(|| Used::all_of(&limits)))
@@ -390,7 +391,7 @@ fn round(story: &mut Story, rest: &str) -> Said<Input> {
         };
         let call_id = CallId::new(format!("call{}", story.calls + 1 + u32::try_from(calls.len()).unwrap()));
         let input = json!({ "words": line.text(1) });
-        calls.push(Call { call_id, tool: tool.to_owned(), input, parsed });
+        calls.push(Call { call_id, tool: tool.to_owned(), input: input.into(), parsed });
     }
     let tokens = line.given.get("tokens").and_then(|text| text.parse().ok()).unwrap_or(0);
     let tree = line.given.get("tree").map(|tree| (*tree).to_owned());
