@@ -14,10 +14,14 @@ pub(crate) use model::until_asked_again;
 pub(crate) use pace::sentence as paced_turns;
 pub(crate) use waiting::endless as endless_work;
 
+use std::collections::BTreeMap;
+
 pub use abide_views::why::{WaitingOn, Why};
 
 use crate::decision::Decision;
 use crate::fact::Resource;
+use crate::id::WaitId;
+use crate::scheduler::continuation::{Classification, classify_entry};
 use crate::scheduler::posture::compute_posture;
 use crate::state::AgentState;
 use crate::state::approval::Approval;
@@ -59,10 +63,16 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         let what = format!("the running turn {}", turn.exec_id);
         on.push(WaitingOn { what, since: Some(turn.started_at), seq: turn.seq });
     }
+    let parked = parked_by_wait(state);
     for wait in state.planes.waits.open().values().take(NAMED) {
         let holder = wait.work_item_id.as_ref().map_or_else(|| "the agent".to_owned(), ToString::to_string);
         let reason = if wait.reason.is_empty() { String::new() } else { format!(": {}", wait.reason) };
-        let what = format!("{} for {holder}{reason}", awaited(wait.kind, wait.resource.as_ref()));
+        let behind = match parked.get(&wait.waiting_intent_id) {
+            None => String::new(),
+            Some(1) => " (1 message is parked behind it)".to_owned(),
+            Some(count) => format!(" ({count} messages are parked behind it)"),
+        };
+        let what = format!("{} for {holder}{behind}{reason}", awaited(wait.kind, wait.resource.as_ref()));
         on.push(WaitingOn { what, since: Some(wait.created_at), seq: wait.seq });
     }
     on.extend(tasks::tasks(state));
@@ -73,6 +83,19 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
     }
     on.extend(waiting::held_items(state));
     on
+}
+
+/// The number of messages that are parked behind each wait. A message is behind every wait that holds it back.
+fn parked_by_wait(state: &AgentState) -> BTreeMap<WaitId, usize> {
+    let mut parked = BTreeMap::new();
+    for entry in state.planes.queue.parked_entries() {
+        if let Classification::Park { behind, .. } = classify_entry(state, entry) {
+            for wait in behind {
+                *parked.entry(wait).or_default() += 1;
+            }
+        }
+    }
+    parked
 }
 
 /// Calls that it may make once, and has not made.

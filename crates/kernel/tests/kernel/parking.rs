@@ -208,6 +208,22 @@ fn what_is_parked_is_no_input() {
 }
 
 #[test]
+fn why_counts_what_is_parked_behind_each_wait() {
+    check(
+        "person CreateWorkItem build
+         round WaitFor external c1
+         operator hi
+         round WaitFor external c2
+         event item=w1 news
+         event more
+         ---
+         on",
+        "an external event (c1) for w1 (1 message is parked behind it): later
+         an external event (c2) for the agent (2 messages are parked behind it): later",
+    );
+}
+
+#[test]
 fn a_hint_with_a_body_is_parked_behind_what_it_does_not_name() {
     check(
         "operator hi
