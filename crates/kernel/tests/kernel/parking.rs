@@ -218,8 +218,8 @@ fn why_counts_what_is_parked_behind_each_wait() {
          event more
          ---
          on",
-        "an external event (c1) for w1 (1 message is parked behind it): later
-         an external event (c2) for the agent (2 messages are parked behind it): later",
+        "an external event (c1) for w1 (1 message is parked behind it): later, since +0s
+         an external event (c2) for the agent (2 messages are parked behind it): later, since +0s",
     );
 }
 
