@@ -35,7 +35,10 @@ fn an_export_explains_the_agent() {
     let why = place.json(&["why", "--fixture", "folder"]);
     assert_eq!(why["agent_id"], "builder");
     assert_eq!(why["at_seq"], seq);
-    assert_eq!(why["waiting_on"][0]["what"], "a task's result (task_build) for the agent (1 message is parked behind it): the build");
+    assert_eq!(
+        why["waiting_on"][0]["what"],
+        "a task's result (task_build) for the agent (1 message is parked behind it): the build"
+    );
 }
 
 #[test]
