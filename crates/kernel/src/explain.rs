@@ -20,11 +20,11 @@ pub use abide_views::why::{WaitingOn, Why};
 
 use crate::decision::Decision;
 use crate::fact::Resource;
-use crate::id::WaitId;
-use crate::scheduler::continuation::{Classification, classify_entry};
+use crate::id::WorkItemId;
 use crate::scheduler::posture::compute_posture;
 use crate::state::AgentState;
 use crate::state::approval::Approval;
+use crate::state::waiting::Wait;
 use crate::visible::one_line;
 use crate::vocabulary::{ApprovalDefault, DecisionKind, Reason, Scope, Status, TerminalKind, WaitKind};
 
@@ -63,15 +63,11 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
         let what = format!("the running turn {}", turn.exec_id);
         on.push(WaitingOn { what, since: Some(turn.started_at), seq: turn.seq });
     }
-    let parked = parked_by_wait(state);
+    let parked = parked_by_item(state);
     for wait in state.planes.waits.open().values().take(NAMED) {
         let holder = wait.work_item_id.as_ref().map_or_else(|| "the agent".to_owned(), ToString::to_string);
         let reason = if wait.reason.is_empty() { String::new() } else { format!(": {}", wait.reason) };
-        let behind = match parked.get(&wait.waiting_intent_id) {
-            None => String::new(),
-            Some(1) => " (1 message is parked behind it)".to_owned(),
-            Some(count) => format!(" ({count} messages are parked behind it)"),
-        };
+        let behind = parked_behind(wait, &parked);
         let what = format!("{} for {holder}{behind}{reason}", awaited(wait.kind, wait.resource.as_ref()));
         on.push(WaitingOn { what, since: Some(wait.created_at), seq: wait.seq });
     }
@@ -85,17 +81,28 @@ fn waiting_on(state: &AgentState) -> Vec<WaitingOn> {
     on
 }
 
-/// The number of messages that are parked behind each wait. A message is behind every wait that holds it back.
-fn parked_by_wait(state: &AgentState) -> BTreeMap<WaitId, usize> {
+/// The number of parked messages by the work item that they are about.
+fn parked_by_item(state: &AgentState) -> BTreeMap<Option<&WorkItemId>, usize> {
     let mut parked = BTreeMap::new();
     for entry in state.planes.queue.parked_entries() {
-        if let Classification::Park { behind, .. } = classify_entry(state, entry) {
-            for wait in behind {
-                *parked.entry(wait).or_default() += 1;
-            }
-        }
+        *parked.entry(entry.message.work_item_id()).or_default() += 1;
     }
     parked
+}
+
+/// ` (2 messages are parked behind it)`. A wait of the agent holds back what is about any item; a wait of an item, what is
+/// about this one.
+fn parked_behind(wait: &Wait, parked: &BTreeMap<Option<&WorkItemId>, usize>) -> String {
+    let behind = match &wait.work_item_id {
+        _ if !wait.parks() => 0,
+        None => parked.values().sum(),
+        item @ Some(_) => parked.get(&item.as_ref()).copied().unwrap_or(0),
+    };
+    match behind {
+        0 => String::new(),
+        1 => " (1 message is parked behind it)".to_owned(),
+        count => format!(" ({count} messages are parked behind it)"),
+    }
 }
 
 /// Calls that it may make once, and has not made.
